@@ -1,0 +1,177 @@
+//! A table and the way it is presented.
+
+use crate::{Error, Table, Values};
+use harmonium_kernels::bits::BitMatrix;
+use harmonium_kernels::random::{Site, Stream};
+
+/// How grey values become bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Binarize {
+    /// The value over its full scale is a probability, drawn anew at each presentation.
+    Sample,
+    /// 1 where the value over its full scale is at least the threshold.
+    Threshold(f32),
+    /// Values as they are.
+    None,
+}
+
+/// Samples as a machine sees them, with a weight for each.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    table: Table,
+    sampled: bool,
+    weights: Option<Vec<f64>>,
+}
+
+impl Dataset {
+    /// Presents `table` as `binarize` says. A threshold is applied once, here, and the bits are
+    /// kept packed; sampling keeps the bytes and draws at each presentation.
+    ///
+    /// # Errors
+    ///
+    /// If values that should be sampled are not in the range from 0 to the full scale, or one
+    /// that should be thresholded is missing.
+    pub fn new(table: Table, binarize: Binarize) -> Result<Self, Error> {
+        let is_bits = matches!(table.values(), Values::Bits(_));
+        let sampled = binarize == Binarize::Sample && !is_bits;
+        if sampled {
+            check_probabilities(&table)?;
+        }
+        let table = match binarize {
+            Binarize::Threshold(at) if !is_bits => threshold(&table, at)?,
+            _ => table,
+        };
+        Ok(Self { table, sampled, weights: None })
+    }
+
+    /// Gives each sample a weight.
+    ///
+    /// # Errors
+    ///
+    /// If there is not one finite, non-negative weight per row with a positive sum.
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self, Error> {
+        let n_rows = self.n_rows();
+        if weights.len() != n_rows {
+            return Err(Error::WeightCount { n_rows, found: weights.len() });
+        }
+        if let Some(row) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
+            return Err(Error::Weight { row, value: weights[row] });
+        }
+        if weights.iter().all(|w| *w == 0.0) {
+            return Err(Error::Weight { row: 0, value: 0.0 });
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// Number of samples.
+    pub fn n_rows(&self) -> usize {
+        self.table.n_rows()
+    }
+
+    /// Number of values in a sample.
+    pub fn n_columns(&self) -> usize {
+        self.table.n_columns()
+    }
+
+    /// What is presented.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Whether each presentation is drawn anew.
+    pub fn is_sampled(&self) -> bool {
+        self.sampled
+    }
+
+    /// The weight of a sample: 1 unless weights were given.
+    pub fn weight(&self, row: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |w| w[row])
+    }
+
+    /// Writes one presentation of a row; `draw` belongs to the epoch.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is not as long as a row, or there is no such row.
+    pub fn present_into(&self, row: usize, draw: Stream, out: &mut [f64]) {
+        assert_eq!(out.len(), self.n_columns(), "present_into: one entry per column");
+        self.means_into(row, out);
+        if self.sampled {
+            let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
+            for (block, chunk) in (0_u32..).zip(out.chunks_mut(4)) {
+                let words = draw.words(site, block);
+                for (o, w) in chunk.iter_mut().zip(words) {
+                    *o = f64::from(harmonium_kernels::random::to_uniform(w) < *o);
+                }
+            }
+        }
+    }
+
+    /// Writes the mean over presentations of a row: probabilities where values are sampled.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is not as long as a row, or there is no such row.
+    pub fn means_into(&self, row: usize, out: &mut [f64]) {
+        let scale = if self.sampled { 1.0 / f64::from(self.table.full_scale()) } else { 1.0 };
+        let n = self.n_columns();
+        match self.table.values() {
+            Values::Bits(bits) => bits.unpack_row_into(row, out),
+            Values::Bytes(bytes) => {
+                for (o, b) in out.iter_mut().zip(&bytes[row * n..(row + 1) * n]) {
+                    *o = f64::from(*b) * scale;
+                }
+            }
+            Values::Real(reals) => {
+                for (o, x) in out.iter_mut().zip(&reals[row * n..(row + 1) * n]) {
+                    *o = f64::from(*x) * scale;
+                }
+            }
+        }
+    }
+
+    /// The weighted mean of each column over rows and presentations.
+    pub fn column_means(&self) -> Vec<f64> {
+        let mut total = vec![0.0; self.n_columns()];
+        let mut row_values = total.clone();
+        let mut weight = 0.0;
+        for row in 0..self.n_rows() {
+            self.means_into(row, &mut row_values);
+            let w = self.weight(row);
+            weight += w;
+            total.iter_mut().zip(&row_values).for_each(|(t, x)| *t += w * x);
+        }
+        total.iter_mut().for_each(|t| *t /= weight);
+        total
+    }
+}
+
+fn check_probabilities(table: &Table) -> Result<(), Error> {
+    for row in 0..table.n_rows() {
+        for column in 0..table.n_columns() {
+            let value = table.at(row, column);
+            if !(0.0..=table.full_scale()).contains(&value) {
+                return Err(Error::NotAProbability { row, column, value });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn threshold(table: &Table, at: f32) -> Result<Table, Error> {
+    let cut = at * table.full_scale();
+    let mut bits = BitMatrix::zeros(0, table.n_columns());
+    for row in 0..table.n_rows() {
+        if let Some(column) = (0..table.n_columns()).find(|&c| table.at(row, c).is_nan()) {
+            return Err(Error::NotAProbability { row, column, value: f32::NAN });
+        }
+        bits.push_row(|c| table.at(row, c) >= cut);
+    }
+    let image = table.image();
+    let table = Table::from_bits(bits)?;
+    Ok(match image {
+        Some(image) => table.with_image(image),
+        None => table,
+    })
+}

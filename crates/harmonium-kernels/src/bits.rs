@@ -1,0 +1,121 @@
+//! Packed bit matrices: one bit per entry, each row starting at a fresh word.
+
+/// A matrix of bits, row by row, 64 to a word, lowest bit first.
+///
+/// The bits after the last column of a row are always zero.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct BitMatrix {
+    n_rows: usize,
+    n_columns: usize,
+    words: Vec<u64>,
+}
+
+impl BitMatrix {
+    /// All bits zero.
+    pub fn zeros(n_rows: usize, n_columns: usize) -> Self {
+        Self { n_rows, n_columns, words: vec![0; n_rows * n_columns.div_ceil(64)] }
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    /// Words in one row.
+    pub fn words_per_row(&self) -> usize {
+        self.n_columns.div_ceil(64)
+    }
+
+    /// The words of a row.
+    pub fn row(&self, row: usize) -> &[u64] {
+        let n = self.words_per_row();
+        &self.words[row * n..(row + 1) * n]
+    }
+
+    /// Whether the bit is set.
+    ///
+    /// # Panics
+    ///
+    /// If the position is outside the matrix.
+    pub fn get(&self, row: usize, column: usize) -> bool {
+        assert!(column < self.n_columns, "column {column} of {}", self.n_columns);
+        self.row(row)[column / 64] >> (column % 64) & 1 == 1
+    }
+
+    /// Sets or clears a bit.
+    ///
+    /// # Panics
+    ///
+    /// If the position is outside the matrix.
+    pub fn set(&mut self, row: usize, column: usize, on: bool) {
+        assert!(column < self.n_columns, "column {column} of {}", self.n_columns);
+        let word = &mut self.words[row * self.n_columns.div_ceil(64) + column / 64];
+        *word = *word & !(1 << (column % 64)) | u64::from(on) << (column % 64);
+    }
+
+    /// Adds a row from a function of the column.
+    pub fn push_row(&mut self, mut on: impl FnMut(usize) -> bool) {
+        self.n_rows += 1;
+        for start in (0..self.n_columns).step_by(64) {
+            let end = (start + 64).min(self.n_columns);
+            self.words.push((start..end).fold(0, |w, c| w | u64::from(on(c)) << (c - start)));
+        }
+    }
+
+    /// Number of set bits.
+    pub fn count_ones(&self) -> u64 {
+        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// Writes a row as zeros and ones.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is not as long as a row.
+    pub fn unpack_row_into(&self, row: usize, out: &mut [f64]) {
+        assert_eq!(out.len(), self.n_columns, "unpack_row_into: one entry per column");
+        for (chunk, &word) in out.chunks_mut(64).zip(self.row(row)) {
+            for (bit, o) in chunk.iter_mut().enumerate() {
+                *o = (word >> bit & 1) as f64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_come_back_at_every_width() {
+        for columns in 0..=130 {
+            let on = |r: usize, c: usize| (r * 7 + c * 3).is_multiple_of(5);
+            let mut pushed = BitMatrix::zeros(0, columns);
+            let mut set = BitMatrix::zeros(4, columns);
+            for r in 0..4 {
+                pushed.push_row(|c| on(r, c));
+                for c in 0..columns {
+                    set.set(r, c, true);
+                    set.set(r, c, on(r, c));
+                }
+            }
+            assert_eq!(pushed, set);
+            let mut total = 0;
+            for r in 0..4 {
+                let mut row = vec![9.0; columns];
+                pushed.unpack_row_into(r, &mut row);
+                for (c, &x) in row.iter().enumerate() {
+                    assert_eq!(x == 1.0, on(r, c));
+                    assert_eq!(pushed.get(r, c), on(r, c));
+                    total += u64::from(on(r, c));
+                }
+            }
+            assert_eq!(pushed.count_ones(), total);
+        }
+    }
+}

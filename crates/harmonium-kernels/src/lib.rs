@@ -1,0 +1,9 @@
+//! The arithmetic under harmonium: slices in, slices out.
+//!
+//! Nothing here knows what a layer or a machine is. This is the only crate of the workspace that
+//! may hold `unsafe`, and each block says why it is sound. Every fast path stands next to a
+//! portable twin and is tested against it.
+
+pub mod bits;
+pub mod dense;
+pub mod random;

@@ -1,0 +1,242 @@
+//! Counter-based random numbers: a variate is a pure function of where it is used.
+//!
+//! $$u = \mathrm{Philox4x32}_7(\text{key}, (\text{unit}/4, \text{row}, \text{sweep}, \text{lane}))$$
+//!
+//! There is no generator state to share between threads or to store in a checkpoint: the same
+//! seed gives the same variates in whatever order, on however many threads, they are drawn.
+//! Seven rounds are the fewest that pass BigCrush; ten are used where keys are derived
+//! (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+
+const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+/// Rounds for variates.
+const DRAW_ROUNDS: usize = 7;
+/// Rounds for keys: they are derived rarely and everything hangs on them.
+const KEY_ROUNDS: usize = 10;
+/// Fourth counter word of a derived key. A lane never reaches it.
+const FORK_LANE: u32 = u32::MAX;
+
+/// Where a row of variates is used: which chain, which sweep, which purpose inside the sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Site {
+    /// Row of the batch, or number of the chain.
+    pub row: u32,
+    /// Sweep inside the step.
+    pub sweep: u32,
+    /// What is drawn there, usually the layer; below `u32::MAX`.
+    pub lane: u32,
+}
+
+/// A family of variates addressed by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    key: [u32; 2],
+}
+
+impl Stream {
+    /// The root of all randomness of a run.
+    pub fn new(seed: u64) -> Self {
+        Self { key: [0x6861_726D, 0x6F6E_6975] }.fork(seed)
+    }
+
+    /// The independent sub-stream number `k`.
+    #[must_use]
+    pub fn fork(self, k: u64) -> Self {
+        let counter = [low(k), low(k >> 32), 0, FORK_LANE];
+        let [a, b, ..] = philox::<KEY_ROUNDS>(self.key, counter);
+        Self { key: [a, b] }
+    }
+
+    /// The four words of the units `4 * block` to `4 * block + 3`.
+    #[inline]
+    pub fn words(self, site: Site, block: u32) -> [u32; 4] {
+        philox::<DRAW_ROUNDS>(self.key, [block, site.row, site.sweep, site.lane])
+    }
+
+    /// A uniform variate in the open interval (0, 1).
+    #[inline]
+    pub fn uniform(self, site: Site, unit: usize) -> f64 {
+        let words = self.words(site, block_of(unit));
+        to_uniform(words[unit % 4])
+    }
+
+    /// Uniform variates of the units `0..out.len()`.
+    pub fn uniforms_into(self, site: Site, out: &mut [f64]) {
+        for (block, chunk) in (0_u32..).zip(out.chunks_mut(4)) {
+            for (o, word) in chunk.iter_mut().zip(self.words(site, block)) {
+                *o = to_uniform(word);
+            }
+        }
+    }
+
+    /// A standard normal variate.
+    pub fn normal(self, site: Site, unit: usize) -> f64 {
+        let words = self.words(site, block_of(unit));
+        let pair = (unit % 4) / 2;
+        let (a, b) = box_muller(words[2 * pair], words[2 * pair + 1]);
+        if unit.is_multiple_of(2) { a } else { b }
+    }
+
+    /// Standard normal variates of the units `0..out.len()`.
+    pub fn normals_into(self, site: Site, out: &mut [f64]) {
+        for (block, chunk) in (0_u32..).zip(out.chunks_mut(4)) {
+            let w = self.words(site, block);
+            let (a, b) = box_muller(w[0], w[1]);
+            let (c, d) = box_muller(w[2], w[3]);
+            for (o, z) in chunk.iter_mut().zip([a, b, c, d]) {
+                *o = z;
+            }
+        }
+    }
+
+    /// A whole number in `0..n`, by multiplication (Lemire 2019); the bias is below $n/2^{32}$.
+    ///
+    /// # Panics
+    ///
+    /// If `n` is zero.
+    pub fn below(self, site: Site, unit: usize, n: u32) -> u32 {
+        assert!(n > 0, "below: there is no number under zero");
+        let word = self.words(site, block_of(unit))[unit % 4];
+        low((u64::from(word) * u64::from(n)) >> 32)
+    }
+
+    /// Puts `items` in random order (Fisher–Yates).
+    pub fn shuffle<T>(self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            // 64-bit product of a 32-bit word: fine for any table that fits in memory.
+            let word = u64::from(self.words(Site::default(), block_of(i))[i % 4]);
+            let j = usize::try_from((word * (i as u64 + 1)) >> 32).unwrap_or(i);
+            items.swap(i, j);
+        }
+    }
+}
+
+/// $(w + \tfrac12) 2^{-32}$: never 0, never 1, so that its logarithm is finite.
+#[inline]
+pub fn to_uniform(word: u32) -> f64 {
+    const SCALE: f64 = 1.0 / 4_294_967_296.0;
+    (f64::from(word) + 0.5) * SCALE
+}
+
+fn box_muller(a: u32, b: u32) -> (f64, f64) {
+    let radius = (-2.0 * to_uniform(a).ln()).sqrt();
+    let (sin, cos) = (std::f64::consts::TAU * to_uniform(b)).sin_cos();
+    (radius * cos, radius * sin)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low word is what is wanted")]
+fn low(x: u64) -> u32 {
+    x as u32
+}
+
+/// Blocks wrap after $2^{34}$ units, far beyond any layer that fits in memory.
+fn block_of(unit: usize) -> u32 {
+    low((unit / 4) as u64)
+}
+
+#[inline]
+fn philox<const ROUNDS: usize>(mut key: [u32; 2], mut c: [u32; 4]) -> [u32; 4] {
+    for round in 0..ROUNDS {
+        if round > 0 {
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        let p0 = u64::from(MULTIPLIERS[0]) * u64::from(c[0]);
+        let p1 = u64::from(MULTIPLIERS[1]) * u64::from(c[2]);
+        c = [low(p1 >> 32) ^ c[1] ^ key[0], low(p1), low(p0 >> 32) ^ c[3] ^ key[1], low(p0)];
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn philox_agrees_with_the_known_answers_of_random123() {
+        let ones = u32::MAX;
+        assert_eq!(
+            philox::<10>([0, 0], [0; 4]),
+            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
+        );
+        assert_eq!(
+            philox::<10>([ones; 2], [ones; 4]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        assert_eq!(
+            philox::<7>([0, 0], [0; 4]),
+            [0x5f6f_b709, 0x0d89_3f64, 0x4f12_1f81, 0x4f73_0a48]
+        );
+    }
+
+    #[test]
+    fn values_are_stable() {
+        let stream = Stream::new(42).fork(7);
+        let site = Site { row: 3, sweep: 2, lane: 1 };
+        assert_eq!(stream.words(site, 5), STABLE_WORDS);
+        assert_eq!(stream.below(site, 9, 1000), 725);
+    }
+
+    const STABLE_WORDS: [u32; 4] = [4_283_578_232, 163_341_592, 2_418_864_033, 3_366_034_537];
+
+    #[test]
+    fn one_at_a_time_equals_all_at_once() {
+        let stream = Stream::new(1);
+        let site = Site { row: 8, sweep: 0, lane: 2 };
+        for n in 0..13 {
+            let (mut uniforms, mut normals) = (vec![0.0; n], vec![0.0; n]);
+            stream.uniforms_into(site, &mut uniforms);
+            stream.normals_into(site, &mut normals);
+            for unit in 0..n {
+                assert_eq!(uniforms[unit].to_bits(), stream.uniform(site, unit).to_bits());
+                assert_eq!(normals[unit].to_bits(), stream.normal(site, unit).to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn every_coordinate_changes_the_variate() {
+        let base = Site { row: 1, sweep: 1, lane: 1 };
+        let stream = Stream::new(5);
+        let sites =
+            [base, Site { row: 2, ..base }, Site { sweep: 2, ..base }, Site { lane: 2, ..base }];
+        let mut words: Vec<[u32; 4]> = sites.iter().map(|&s| stream.words(s, 0)).collect();
+        words.push(stream.words(base, 1));
+        words.push(stream.fork(0).words(base, 0));
+        words.push(Stream::new(6).words(base, 0));
+        for i in 0..words.len() {
+            for j in 0..i {
+                assert_ne!(words[i], words[j], "{i} and {j}");
+            }
+        }
+    }
+
+    /// Means and variances within 5 standard errors of what the distributions have.
+    #[test]
+    fn moments_are_those_of_the_distributions() {
+        let n = 200_000_usize;
+        let (mut u, mut z) = (vec![0.0; n], vec![0.0; n]);
+        Stream::new(11).uniforms_into(Site::default(), &mut u);
+        Stream::new(12).normals_into(Site::default(), &mut z);
+        let mean = |x: &[f64]| x.iter().sum::<f64>() / n as f64;
+        let square = |x: &[f64], m: f64| x.iter().map(|x| (x - m).powi(2)).sum::<f64>() / n as f64;
+        let root = (n as f64).sqrt();
+        assert!((mean(&u) - 0.5).abs() < 5.0 * (1.0_f64 / 12.0).sqrt() / root);
+        assert!((square(&u, 0.5) - 1.0 / 12.0).abs() < 5.0 * (1.0_f64 / 180.0).sqrt() / root);
+        assert!(mean(&z).abs() < 5.0 / root);
+        assert!((square(&z, 0.0) - 1.0).abs() < 5.0 * 2.0_f64.sqrt() / root);
+        let products: Vec<f64> = z.windows(2).map(|w| w[0] * w[1]).collect();
+        assert!((products.iter().sum::<f64>() / n as f64).abs() < 5.0 / root, "neighbours correlate");
+    }
+
+    #[test]
+    fn shuffling_is_a_permutation_that_depends_on_the_stream() {
+        let mut a: Vec<usize> = (0..100).collect();
+        let mut b = a.clone();
+        Stream::new(1).shuffle(&mut a);
+        Stream::new(2).shuffle(&mut b);
+        assert_ne!(a, b);
+        a.sort_unstable();
+        assert!(a.iter().copied().eq(0..100));
+    }
+}
