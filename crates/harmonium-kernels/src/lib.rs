@@ -6,4 +6,5 @@
 
 pub mod bits;
 pub mod dense;
+pub mod log_product;
 pub mod random;

@@ -1,0 +1,223 @@
+//! What can go wrong, with the numbers in it and a way out.
+
+use thiserror::Error;
+
+/// Why something could not be done.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A machine without layers, or a layer without units.
+    #[error("{what} is empty")]
+    Empty {
+        /// What has nothing in it.
+        what: String,
+    },
+    /// A coupling names a layer the machine does not have.
+    #[error("a coupling names layer {layer}, but the machine has {n_layers} layers")]
+    UnknownLayer {
+        /// The layer that was named.
+        layer: usize,
+        /// How many layers there are.
+        n_layers: usize,
+    },
+    /// Two layers of one name, or two couplings of one pair.
+    #[error("{what} occurs twice")]
+    Duplicate {
+        /// What is there more than once.
+        what: String,
+    },
+    /// The weights of a coupling do not fit its layers.
+    #[error("weights between `{first}` and `{second}` must be {}x{}, found {}x{}",
+            expected.0, expected.1, found.0, found.1)]
+    WeightShape {
+        /// The layer of the rows.
+        first: String,
+        /// The layer of the columns.
+        second: String,
+        /// The shape the layers ask for.
+        expected: (usize, usize),
+        /// The shape that was given.
+        found: (usize, usize),
+    },
+    /// A vector of parameters does not fit its layer.
+    #[error("the {what} of layer `{layer}` must have {expected} entries, found {found}")]
+    ParameterCount {
+        /// The layer.
+        layer: String,
+        /// Which parameter.
+        what: &'static str,
+        /// Entries of the layer.
+        expected: usize,
+        /// Entries given.
+        found: usize,
+    },
+    /// A parameter that is not a finite number, or a precision that is not positive.
+    #[error("the {what} of `{place}` holds {value} at entry {entry}")]
+    ParameterValue {
+        /// The layer or coupling.
+        place: String,
+        /// Which parameter.
+        what: &'static str,
+        /// Position in it.
+        entry: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A lateral coupling that couples a unit with itself.
+    #[error("the lateral weights of `{layer}` couple entries {} and {} of one unit", entry.0, entry.1)]
+    InsideOneUnit {
+        /// The layer coupled to itself.
+        layer: String,
+        /// The entries.
+        entry: (usize, usize),
+    },
+    /// A layer length that is no multiple of the entries of one unit, or a unit of no choice.
+    #[error("layer `{layer}` has {len} entries, which is no whole number of units of {group}")]
+    UnitSize {
+        /// The layer.
+        layer: String,
+        /// Its entries.
+        len: usize,
+        /// Entries per unit.
+        group: usize,
+    },
+    /// The graph is not the one the model stands for.
+    #[error("{model} needs {expected}; {found}")]
+    Topology {
+        /// The model.
+        model: &'static str,
+        /// What it needs, in words.
+        expected: &'static str,
+        /// What was found.
+        found: String,
+    },
+    /// More memory than there can be.
+    #[error("{what} would need {bytes:.1e} bytes")]
+    Memory {
+        /// What would be stored.
+        what: String,
+        /// How much it would take.
+        bytes: f64,
+    },
+    /// Data of the wrong width.
+    #[error("the data has {found} columns, the visible layers take {expected}{detail}")]
+    ColumnCount {
+        /// Columns the machine takes.
+        expected: usize,
+        /// Columns there are.
+        found: usize,
+        /// How the number comes about.
+        detail: String,
+    },
+    /// A value the units cannot take.
+    #[error("{units} units of layer `{layer}` cannot hold {value} (row {row}, column {column})")]
+    Value {
+        /// The kind of units.
+        units: &'static str,
+        /// The layer.
+        layer: String,
+        /// The row, from 0.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A state, clamp or offset of another shape than the machine's.
+    #[error("{what} has {found} where the machine has {expected}")]
+    Shape {
+        /// What does not fit.
+        what: String,
+        /// What the machine has.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+    /// Enumeration would take too long.
+    #[error("an exact sum would take 2^{log2_terms:.1} terms, more than 2^{limit:.0}")]
+    TooManyTerms {
+        /// Binary logarithm of the number of terms.
+        log2_terms: f64,
+        /// Binary logarithm of what is allowed.
+        limit: f64,
+    },
+    /// The energy is unbounded below, so no distribution exists.
+    #[error("log Z diverges: the coupled Gaussian units have no positive precision \
+             (pivot {pivot:.3e} at unit {unit} of {n_units})")]
+    Diverges {
+        /// The pivot of the Cholesky factorisation that failed.
+        pivot: f64,
+        /// Where.
+        unit: usize,
+        /// Gaussian units in the block.
+        n_units: usize,
+    },
+    /// Layers that should be summed out see each other.
+    #[error("layers `{first}` and `{second}` are coupled, so they cannot be summed out together")]
+    Coupled {
+        /// One layer.
+        first: String,
+        /// The other, or the same when the coupling is lateral.
+        second: String,
+    },
+    /// A setting outside its range.
+    #[error("`{name}` is {value}; it must be {range}")]
+    Setting {
+        /// The setting, as it is spelt in configuration files.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed, in words.
+        range: &'static str,
+    },
+    /// Training produced a number that is none; the machine is the last good one.
+    #[error("training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step")]
+    Diverged {
+        /// The update that was not applied.
+        step: u64,
+        /// Its epoch, from 1.
+        epoch: u64,
+        /// What was not finite.
+        what: String,
+    },
+    /// Saved state that does not belong to this machine or this configuration.
+    #[error("the saved state has no fitting `{key}`: expected {expected} numbers, found {found}")]
+    Snapshot {
+        /// The entry.
+        key: String,
+        /// Numbers expected.
+        expected: usize,
+        /// Numbers found.
+        found: usize,
+    },
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty { .. } => "give every machine a layer, every layer a unit and every data set a row",
+            Self::UnknownLayer { .. } => "layers are numbered from 0 in the order they were given",
+            Self::Duplicate { .. } => "give each layer its own name and each pair one coupling",
+            Self::WeightShape { .. } => "rows belong to the first layer of the coupling, columns to the second",
+            Self::ParameterCount { .. } => "give one number per entry of the layer",
+            Self::ParameterValue { .. } => "parameters are finite, and precisions greater than zero",
+            Self::InsideOneUnit { .. } => "the entries of one unit exclude each other: leave these weights zero",
+            Self::UnitSize { .. } => "a categorical layer has q entries per unit, with q at least 2",
+            Self::Topology { .. } => "use `Machine` itself for other graphs; every algorithm works on it",
+            Self::Memory { .. } => "use fewer units",
+            Self::ColumnCount { .. } => "choose columns with `--columns A..B`, or say where the label is with `--label-column N`",
+            Self::Value { units: "binary", .. } => "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`",
+            Self::Value { units: "spin", .. } => "use `--visible binary` for data of zeros and ones, or `--visible gaussian`",
+            Self::Value { units: "categorical", .. } => "categories are whole numbers from 0 to q-1, or one-hot groups",
+            Self::Value { .. } => "missing and infinite values cannot be learned from: fill them with `harmonium complete`, or leave the rows out",
+            Self::Shape { .. } => "build it from the same machine",
+            Self::TooManyTerms { .. } => "estimate instead: `--method ais` for log Z, or `--rule pcd` to train",
+            Self::Diverges { .. } => "weaken the couplings between Gaussian units, or raise their precision",
+            Self::Coupled { .. } => "sum out layers that do not see each other, and enumerate the rest",
+            Self::Setting { .. } => "see `harmonium train --help` for what each setting does",
+            Self::Diverged { .. } => "lower `--learning-rate`, standardise real-valued data, or keep centering on",
+            Self::Snapshot { .. } => "resume with the configuration the run was started with",
+        }
+    }
+}

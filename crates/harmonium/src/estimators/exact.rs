@@ -1,0 +1,65 @@
+//! Both sides by exact sums: what the others approximate.
+
+use super::{Context, Estimator, Side, Snapshot, free_layers, normalised, posterior_factorises};
+use crate::error::Error;
+use crate::exact;
+use crate::machine::{Machine, State};
+use crate::sampling::{Clamp, average_block};
+
+/// The exact posterior of the hidden units: in closed form where it factorises (every RBM), by
+/// enumeration otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct ExactPosterior {
+    particles: Option<State>,
+    weights: Vec<f64>,
+}
+
+impl Estimator for ExactPosterior {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
+        let Context { machine, engine, batch, .. } = *context;
+        let clamp = Clamp::layers(batch.visible().iter().copied());
+        self.weights = normalised(batch);
+        let mut x = batch.to_state(machine)?;
+        if !posterior_factorises(machine, &clamp) {
+            return Ok(Side::Moments(exact::moments(machine, &clamp, &x, &self.weights)?));
+        }
+        average_block(engine, &clamp, &mut x, &free_layers(machine, &clamp));
+        let state = self.particles.insert(x);
+        Ok(Side::Particles { state, weights: &self.weights })
+    }
+
+    fn export(&self, _: &Machine) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The model's own distribution by enumeration.
+#[derive(Clone, Debug, Default)]
+pub struct ExactModel;
+
+impl Estimator for ExactModel {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
+        let x = State::zeros(context.machine, 1)?;
+        Ok(Side::Moments(exact::moments(context.machine, &Clamp::none(), &x, &[1.0])?))
+    }
+
+    fn export(&self, _: &Machine) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! The two sides of the gradient.
+//!
+//! The gradient of every log-likelihood here is $\langle s\rangle_\text{data} - \langle
+//! s\rangle_\text{model}$. A learning rule is a pair of estimators, one for each side:
+//!
+//! | rule | data side | model side |
+//! |---|---|---|
+//! | maximum likelihood | [`ExactPosterior`] | [`ExactModel`] |
+//! | CD-k | [`ExactPosterior`] (closed form for an RBM) | [`Contrastive`] |
+//! | PCD | [`ExactPosterior`] | [`Persistent`] |
+//! | tempered PCD | [`ExactPosterior`] | [`Tempered`] |
+//! | DBM | [`MeanFieldPosterior`] | [`Persistent`] or [`Tempered`] |
+//! | general BM | [`ClampedGibbs`] | [`Persistent`] or [`Tempered`] |
+//!
+//! An estimator yields weighted particles, from which one function forms the moments of both
+//! sides. Only exact sums yield moments directly: their particles would be all states.
+
+mod contrastive;
+mod exact;
+mod gibbs;
+mod mean_field;
+mod persistent;
+mod snapshot;
+mod tempered;
+
+pub use contrastive::Contrastive;
+pub use exact::{ExactModel, ExactPosterior};
+pub use gibbs::ClampedGibbs;
+pub use mean_field::MeanFieldPosterior;
+pub use persistent::Persistent;
+pub use snapshot::Snapshot;
+pub use tempered::Tempered;
+
+use crate::error::Error;
+use crate::machine::{Batch, Engine, LayerId, Machine, State};
+use crate::moments::Moments;
+use crate::sampling::{Clamp, Convergence};
+use harmonium_kernels::random::Stream;
+
+/// What an estimator sees of one step.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The machine as it is.
+    pub machine: &'a Machine,
+    /// The same, laid out for sampling.
+    pub engine: &'a Engine,
+    /// The samples of this step.
+    pub batch: &'a Batch,
+    /// Sweeps of the model side in this step.
+    pub k: usize,
+    /// Variates of this side in this step.
+    pub stream: Stream,
+}
+
+/// What an estimator found.
+#[derive(Debug)]
+pub enum Side<'a> {
+    /// States with weights that sum to 1.
+    Particles {
+        /// One row per particle.
+        state: &'a State,
+        /// The weight of each.
+        weights: &'a [f64],
+    },
+    /// The expectation itself.
+    Moments(Moments),
+}
+
+impl Side<'_> {
+    /// Adds `sign` times the moments of this side.
+    pub fn add_to(&self, machine: &Machine, sign: f64, out: &mut Moments) {
+        match self {
+            Self::Particles { state, weights } => {
+                let signed: Vec<f64> = weights.iter().map(|w| sign * w).collect();
+                out.add(machine, state, &signed);
+            }
+            Self::Moments(moments) => out.add_scaled(sign, moments),
+        }
+    }
+}
+
+/// One side of the gradient.
+pub trait Estimator: Send {
+    /// Its name, as in configuration files.
+    fn name(&self) -> &'static str;
+
+    /// Estimates the distribution of all units.
+    ///
+    /// # Errors
+    ///
+    /// If the machine is too large for an exact sum, or memory ends.
+    fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error>;
+
+    /// How its last fixed-point iteration went, if it runs one.
+    fn convergence(&self) -> Option<Convergence> {
+        None
+    }
+
+    /// Everything the next estimate depends on besides the machine and the batch.
+    fn export(&self, machine: &Machine) -> Snapshot;
+
+    /// Takes up what [`Estimator::export`] gave.
+    ///
+    /// # Errors
+    ///
+    /// If the snapshot belongs to another machine or configuration.
+    fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error>;
+}
+
+/// The batch's weights, summing to 1: a short last batch counts by what it holds.
+fn normalised(batch: &Batch) -> Vec<f64> {
+    let total: f64 = batch.weights().iter().sum();
+    if total > 0.0 {
+        batch.weights().iter().map(|w| w / total).collect()
+    } else {
+        // Every sample of this batch has weight zero: it says nothing, but not NaN.
+        vec![0.0; batch.n_rows()]
+    }
+}
+
+/// Whether the layers that are not held see neither each other nor themselves, so that their
+/// posterior factorises.
+pub(crate) fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
+    let free = free_layers(machine, clamp);
+    free.iter().all(|&l| free.iter().all(|&m| !machine.coupled(l, m)))
+}
+
+fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
+    machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect()
+}
+
+/// The last block of the schedule that has something free in it: the one whose conditional means
+/// replace samples in the statistics.
+fn last_free_block(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
+    let blocks = machine.schedule().into_iter().rev();
+    let mut free = blocks.map(|b| b.into_iter().filter(|&l| clamp.frees_layer(l)).collect());
+    free.find(|b: &Vec<LayerId>| !b.is_empty()).unwrap_or_default()
+}

@@ -1,0 +1,5 @@
+//! How good a machine is: likelihoods, bounds and baselines, in nats.
+
+pub mod baseline;
+pub mod bound;
+pub mod likelihood;

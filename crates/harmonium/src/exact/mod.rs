@@ -1,0 +1,193 @@
+//! Sums over all states: the oracle that everything else is held against.
+//!
+//! $$\ln Z = \ln \sum_{x_E} e^{-F(x_E)}, \qquad
+//!   F(x_E) = -\ln \sum_{x_S} e^{-E(x_E, x_S)}$$
+//!
+//! The layers are split in two: $S$ is summed in closed form and only $E$ is enumerated, so an
+//! RBM costs 2 to the power of its smaller side, a DBM that of its alternate layers, a machine
+//! with lateral couplings what must be. Gaussian layers are always integrated, jointly by a
+//! Cholesky factorisation when they see each other. States are visited in the order of a
+//! reflected Gray code, so each differs from the one before in one unit; sums run in f64, in
+//! fixed chunks that are reduced in order.
+
+mod enumerate;
+mod gaussian;
+mod problem;
+
+use crate::error::Error;
+use crate::machine::{LayerId, Machine, State};
+use crate::moments::Moments;
+use crate::sampling::Clamp;
+use crate::units::log_sum_exp;
+use problem::{Problem, Split};
+
+/// Binary logarithm of the number of terms beyond which sums are refused.
+pub const LIMIT_LOG2: f64 = 30.0;
+
+/// Binary logarithm of the number of terms that a sum over the free units takes; that of the row
+/// with the most free units.
+///
+/// # Errors
+///
+/// If the clamp does not fit the machine.
+pub fn log2_terms(machine: &Machine, clamp: &Clamp, n_rows: usize) -> Result<f64, Error> {
+    clamp.check(machine, n_rows)?;
+    let rows = (0..n_rows.max(1)).map(|row| Split::new(machine, clamp, row).log2_terms);
+    Ok(rows.fold(0.0, f64::max))
+}
+
+/// $\ln Z$.
+///
+/// ```
+/// use harmonium::{exact, models::Rbm};
+/// // Without weights every unit is free to choose: Z = 2^7.
+/// let rbm = Rbm::binary(4, 3)?;
+/// let log_z = exact::log_partition(rbm.machine())?;
+/// assert!((log_z - 7.0 * 2.0_f64.ln()).abs() < 1e-12);
+/// # Ok::<(), harmonium::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// If it would take more than $2^{30}$ terms, or Gaussian units are coupled so strongly that it
+/// diverges.
+pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
+    let x = State::zeros(machine, 1)?;
+    Ok(log_sums(machine, &Clamp::none(), &x)?[0])
+}
+
+/// $\ln \sum_{x_\text{free}} e^{-E(x)}$ of each row, with the clamped units held at `x`.
+///
+/// # Errors
+///
+/// As for [`log_partition`], and if clamp or state do not fit the machine.
+pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
+    checked(machine, clamp, x)?;
+    let folded = folded(machine)?;
+    let chunks = |row| Problem::new(&folded, clamp, x, row).map(|p| p.log_sum());
+    (0..x.n_rows()).map(chunks).collect()
+}
+
+/// $\ln p(x_\text{clamped})$ of each row: the free units are summed out.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
+    let log_z = log_partition(machine)?;
+    Ok(log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())
+}
+
+/// Exact moments, each row weighted, of the free units given the clamped ones. With nothing
+/// clamped these are the moments of the model; with the data clamped, of the posterior.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub fn moments(
+    machine: &Machine,
+    clamp: &Clamp,
+    x: &State,
+    weights: &[f64],
+) -> Result<Moments, Error> {
+    checked(machine, clamp, x)?;
+    if weights.len() != x.n_rows() {
+        let (what, found) = ("the number of row weights".into(), weights.len());
+        return Err(Error::Shape { what, expected: x.n_rows(), found });
+    }
+    let folded = folded(machine)?;
+    let mut total = Moments::zeros(machine);
+    for (row, &weight) in weights.iter().enumerate() {
+        let problem = Problem::new(&folded, clamp, x, row)?;
+        problem.expectation().add_to(&problem, machine, weight, &mut total);
+    }
+    Ok(total)
+}
+
+/// The gradient of the weighted mean of $\ln p(x_\text{clamped})$ over the rows.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub fn gradient(
+    machine: &Machine,
+    clamp: &Clamp,
+    x: &State,
+    weights: &[f64],
+) -> Result<Moments, Error> {
+    let total: f64 = weights.iter().sum();
+    let normalised: Vec<f64> = weights.iter().map(|w| w / total).collect();
+    let data = moments(machine, clamp, x, &normalised)?;
+    let one = State::zeros(machine, 1)?;
+    Ok(data.minus(&moments(machine, &Clamp::none(), &one, &[1.0])?))
+}
+
+/// Every state that agrees with row `row` of `x` on the clamped units: slow, obviously right,
+/// and what the rest of this module is tested against.
+///
+/// # Errors
+///
+/// If a free layer is not discrete, or there are more than $2^{22}$ states.
+pub fn states(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Result<State, Error> {
+    const LIMIT: f64 = 22.0;
+    let mut units: Vec<(LayerId, usize, Vec<Vec<f64>>)> = Vec::new();
+    for l in machine.layer_ids() {
+        let layer = machine.layer(l);
+        for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
+            let values = layer.units.configurations().ok_or(Error::TooManyTerms {
+                log2_terms: f64::INFINITY,
+                limit: LIMIT,
+            })?;
+            units.push((l, unit * layer.units.group(), values.0));
+        }
+    }
+    let log2_terms: f64 = units.iter().map(|u| (u.2.len() as f64).log2()).sum();
+    if log2_terms > LIMIT {
+        return Err(Error::TooManyTerms { log2_terms, limit: LIMIT });
+    }
+    let n: usize = units.iter().map(|u| u.2.len()).product();
+    let mut all = State::zeros(machine, n)?;
+    for state in 0..n {
+        let mut values: Vec<Vec<f64>> =
+            machine.layer_ids().map(|l| x.row(l, row).to_vec()).collect();
+        let mut code = state;
+        for (l, start, configurations) in &units {
+            let chosen = &configurations[code % configurations.len()];
+            code /= configurations.len();
+            values[l.0][*start..start + chosen.len()].copy_from_slice(chosen);
+        }
+        for (l, values) in machine.layer_ids().zip(&values) {
+            all.set_row(l, state, values)?;
+        }
+    }
+    Ok(all)
+}
+
+/// $p(x)$ of every row, normalised over the rows.
+///
+/// # Errors
+///
+/// If the state does not fit the machine.
+pub fn probabilities(machine: &Machine, all: &State) -> Result<Vec<f64>, Error> {
+    let logs: Vec<f64> = machine.energies(all)?.iter().map(|e| -e).collect();
+    let log_z = log_sum_exp(&logs);
+    Ok(logs.iter().map(|l| (l - log_z).exp()).collect())
+}
+
+fn checked(machine: &Machine, clamp: &Clamp, x: &State) -> Result<(), Error> {
+    x.check(machine)?;
+    clamp.check(machine, x.n_rows())?;
+    let log2_terms = log2_terms(machine, clamp, x.n_rows())?;
+    if log2_terms > LIMIT_LOG2 {
+        return Err(Error::TooManyTerms { log2_terms, limit: LIMIT_LOG2 });
+    }
+    Ok(())
+}
+
+/// The machine with all offsets at zero: the same energy without the constants between.
+fn folded(machine: &Machine) -> Result<Machine, Error> {
+    let mut folded = machine.clone();
+    let zeros: Vec<Vec<f64>> = machine.layers().iter().map(|l| vec![0.0; l.len()]).collect();
+    folded.recenter(&zeros)?;
+    Ok(folded)
+}

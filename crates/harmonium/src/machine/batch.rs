@@ -1,0 +1,226 @@
+//! Samples on their way into the visible layers.
+
+use super::layer::filled;
+use super::{LayerId, Machine, State};
+use crate::error::Error;
+use crate::units::Units;
+
+/// The values of the visible layers for a number of samples, and the weight of each.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    visible: Vec<LayerId>,
+    layers: Vec<Vec<f64>>,
+    lens: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+impl Batch {
+    /// An empty batch for the visible layers of `machine`.
+    pub fn new(machine: &Machine) -> Self {
+        let visible = machine.visible_layers();
+        let lens: Vec<usize> = visible.iter().map(|&l| machine.layer(l).len()).collect();
+        Self { layers: vec![Vec::new(); visible.len()], visible, lens, weights: Vec::new() }
+    }
+
+    /// A batch of samples of weight 1, given row by row; the columns of a row fill the visible
+    /// layers in their order.
+    ///
+    /// # Errors
+    ///
+    /// If the values do not fill whole rows, or one is impossible for its units.
+    pub fn from_rows(machine: &Machine, rows: &[f64]) -> Result<Self, Error> {
+        let columns = Columns::of(machine);
+        let width = columns.matching(rows.len(), machine)?;
+        let mut batch = Self::new(machine);
+        for (row, values) in rows.chunks_exact(width).enumerate() {
+            batch.push_checked(machine, &columns, row, values, 1.0)?;
+        }
+        Ok(batch)
+    }
+
+    /// Removes all samples, keeping the memory.
+    pub fn clear(&mut self) {
+        self.layers.iter_mut().for_each(Vec::clear);
+        self.weights.clear();
+    }
+
+    /// Adds a sample that is known to fit.
+    pub(crate) fn push(&mut self, machine: &Machine, values: &[f64], weight: f64) {
+        let one_hot = values.len() == self.lens.iter().sum::<usize>();
+        let mut at = 0;
+        for (l, out) in self.visible.iter().zip(&mut self.layers) {
+            let layer = machine.layer(*l);
+            match layer.units {
+                Units::Categorical { q } if !one_hot => {
+                    for &k in &values[at..at + layer.n_units()] {
+                        out.extend((0..q).map(|i| f64::from(u8::from(i as f64 == k))));
+                    }
+                    at += layer.n_units();
+                }
+                _ => {
+                    out.extend_from_slice(&values[at..at + layer.len()]);
+                    at += layer.len();
+                }
+            }
+        }
+        self.weights.push(weight);
+    }
+
+    fn push_checked(
+        &mut self,
+        machine: &Machine,
+        columns: &Columns,
+        row: usize,
+        values: &[f64],
+        weight: f64,
+    ) -> Result<(), Error> {
+        columns.check(machine, row, values)?;
+        self.push(machine, values, weight);
+        Ok(())
+    }
+
+    /// Number of samples.
+    pub fn n_rows(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The weight of each sample.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The values of each visible layer, row by row.
+    pub(crate) fn layers(&self) -> &[Vec<f64>] {
+        &self.layers
+    }
+
+    /// The visible layers.
+    pub fn visible(&self) -> &[LayerId] {
+        &self.visible
+    }
+
+    /// A state with these visible values, and the others at their neutral mean.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit into memory.
+    pub fn to_state(&self, machine: &Machine) -> Result<State, Error> {
+        let mut state = State::zeros(machine, self.n_rows())?;
+        for l in machine.layer_ids() {
+            let layer = machine.layer(l);
+            let neutral = filled(
+                layer.len() * self.n_rows(),
+                layer.units.neutral_mean(),
+                || format!("{} rows of layer `{}`", self.n_rows(), layer.name),
+            )?;
+            state.set_layer(l, &neutral);
+        }
+        self.write_into(&mut state);
+        Ok(state)
+    }
+
+    /// Overwrites the visible layers of `state`, which has as many rows.
+    pub(crate) fn write_into(&self, state: &mut State) {
+        for (l, values) in self.visible.iter().zip(&self.layers) {
+            state.set_layer(*l, values);
+        }
+    }
+}
+
+/// How many columns the visible layers take: one per entry, or one per unit where categories are
+/// given as whole numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    entries: usize,
+    units: usize,
+}
+
+impl Columns {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let visible = machine.visible_layers();
+        Self {
+            entries: visible.iter().map(|&l| machine.layer(l).len()).sum(),
+            units: visible.iter().map(|&l| machine.layer(l).n_units()).sum(),
+        }
+    }
+
+    /// The row width that `n_values` values have, preferring one column per entry.
+    fn matching(&self, n_values: usize, machine: &Machine) -> Result<usize, Error> {
+        if n_values == 0 || self.entries == 0 {
+            return Err(Error::Empty { what: "the batch".into() });
+        }
+        let fits = |width: usize| n_values.is_multiple_of(width);
+        match (fits(self.entries), fits(self.units)) {
+            (true, _) => Ok(self.entries),
+            (_, true) => Ok(self.units),
+            _ => Err(self.mismatch(n_values, machine)),
+        }
+    }
+
+    /// Whether rows of `n_columns` columns fill the visible layers.
+    pub(crate) fn accept(&self, n_columns: usize, machine: &Machine) -> Result<(), Error> {
+        if n_columns == self.entries || n_columns == self.units {
+            return Ok(());
+        }
+        Err(self.mismatch(n_columns, machine))
+    }
+
+    fn mismatch(&self, found: usize, machine: &Machine) -> Error {
+        let visible = machine.visible_layers();
+        let part = |&l: &LayerId| format!("{} of `{}`", machine.layer(l).len(), machine.layer(l).name);
+        let mut detail = String::new();
+        if visible.len() > 1 {
+            let parts: Vec<String> = visible.iter().map(part).collect();
+            detail = format!(" ({})", parts.join(" + "));
+        }
+        if self.units != self.entries {
+            detail += &format!(", or {} with categories as whole numbers", self.units);
+        }
+        Error::ColumnCount { expected: self.entries, found, detail }
+    }
+
+    /// Whether each value is one its units can take; `row` is for the message.
+    pub(crate) fn check(&self, machine: &Machine, row: usize, values: &[f64]) -> Result<(), Error> {
+        self.accept(values.len(), machine)?;
+        let one_hot = values.len() == self.entries;
+        let mut at = 0;
+        for l in machine.visible_layers() {
+            let layer = machine.layer(l);
+            let width = if one_hot { layer.len() } else { layer.n_units() };
+            let group = if one_hot { layer.units.group() } else { 1 };
+            for (u, unit) in values[at..at + width].chunks_exact(group).enumerate() {
+                if let Some(i) = impossible(layer.units, unit) {
+                    return Err(Error::Value {
+                        units: if unit[i].is_finite() { layer.units.name() } else { "finite" },
+                        layer: layer.name.clone(),
+                        row,
+                        column: at + u * group + i,
+                        value: unit[i],
+                    });
+                }
+            }
+            at += width;
+        }
+        Ok(())
+    }
+}
+
+/// The first entry of a unit that it cannot hold.
+fn impossible(units: Units, unit: &[f64]) -> Option<usize> {
+    if let Some(i) = unit.iter().position(|x| !x.is_finite()) {
+        return Some(i);
+    }
+    match units {
+        Units::Binary => unit.iter().position(|x| *x != 0.0 && *x != 1.0),
+        Units::Spin => unit.iter().position(|x| x.abs() != 1.0),
+        Units::Categorical { q } if unit.len() == 1 && q > 1 => {
+            (unit[0].fract() != 0.0 || unit[0] < 0.0 || unit[0] >= q as f64).then_some(0)
+        }
+        Units::Categorical { .. } => {
+            let wrong = unit.iter().position(|x| *x != 0.0 && *x != 1.0);
+            let ones = unit.iter().filter(|x| **x == 1.0).count();
+            wrong.or((ones != 1).then(|| unit.iter().rposition(|x| *x == 1.0).unwrap_or(0)))
+        }
+        Units::Gaussian => None,
+    }
+}

@@ -1,0 +1,291 @@
+//! A pairwise energy over a graph of layers.
+//!
+//! $$E(x) = E_0 + \sum_l E_l(x_l) - \sum_{(l,m)} \tilde x_l^\top W_{lm} \tilde x_m
+//!          - \tfrac12 \sum_l \tilde x_l^\top J_l \tilde x_l, \qquad \tilde x_l = x_l - \mu_l$$
+//!
+//! Two coupled layers are an RBM, a chain is a DBM, a tree is a multimodal DBM, and a layer
+//! coupled to itself ($J_l$) gives the general Boltzmann machine. The offsets $\mu$ are part of
+//! the energy, so every sampler, estimator and evaluator is centered without knowing it
+//! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
+
+mod batch;
+mod coupling;
+mod engine;
+mod layer;
+mod rewrite;
+mod schedule;
+mod state;
+mod temper;
+
+pub use batch::Batch;
+pub use coupling::{Coupling, Matrix, Triangle, Weights};
+pub use engine::Engine;
+pub use layer::{Layer, LayerId, Role};
+pub use state::State;
+pub use temper::Base;
+
+pub(crate) use batch::Columns;
+pub(crate) use coupling::row_range;
+pub(crate) use layer::own_energy;
+pub(crate) use state::Meaning;
+
+use crate::error::Error;
+use harmonium_kernels::dense::{add_scaled, dot};
+
+/// Layers and the couplings between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    layers: Vec<Layer>,
+    couplings: Vec<Coupling>,
+    constant: f64,
+}
+
+impl Machine {
+    /// Builds a machine, checking every parameter against the graph.
+    ///
+    /// # Errors
+    ///
+    /// Names the first layer or coupling that is empty, double, of the wrong shape, not finite,
+    /// or lateral inside one unit.
+    pub fn new(layers: Vec<Layer>, couplings: Vec<Coupling>) -> Result<Self, Error> {
+        if layers.is_empty() {
+            return Err(Error::Empty { what: "the machine".into() });
+        }
+        for (i, layer) in layers.iter().enumerate() {
+            layer.check()?;
+            if layers[..i].iter().any(|other| other.name == layer.name) {
+                return Err(Error::Duplicate { what: format!("layer `{}`", layer.name) });
+            }
+        }
+        for (i, coupling) in couplings.iter().enumerate() {
+            check_coupling(coupling, &layers)?;
+            let (a, b) = coupling.between;
+            let same = |c: &Coupling| c.between == (a, b) || c.between == (b, a);
+            if couplings[..i].iter().any(same) {
+                let (a, b) = (&layers[a.0].name, &layers[b.0].name);
+                return Err(Error::Duplicate { what: format!("the coupling of `{a}` and `{b}`") });
+            }
+        }
+        Ok(Self { layers, couplings, constant: 0.0 })
+    }
+
+    /// The same machine with $E_0$ set.
+    ///
+    /// # Errors
+    ///
+    /// If the constant is not finite.
+    pub fn with_constant(mut self, constant: f64) -> Result<Self, Error> {
+        if !constant.is_finite() {
+            let (place, what) = ("the machine".into(), "constant");
+            return Err(Error::ParameterValue { place, what, entry: 0, value: constant });
+        }
+        self.constant = constant;
+        Ok(self)
+    }
+
+    /// The layers, in the order they were given.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The couplings, in the order they were given.
+    pub fn couplings(&self) -> &[Coupling] {
+        &self.couplings
+    }
+
+    /// $E_0$: what makes energies comparable after a change of coordinates.
+    pub fn constant(&self) -> f64 {
+        self.constant
+    }
+
+    /// One layer.
+    pub fn layer(&self, l: LayerId) -> &Layer {
+        &self.layers[l.0]
+    }
+
+    /// The numbers of all layers.
+    pub fn layer_ids(&self) -> impl DoubleEndedIterator<Item = LayerId> + use<> {
+        (0..self.layers.len()).map(LayerId)
+    }
+
+    /// The layers that data goes into.
+    pub fn visible_layers(&self) -> Vec<LayerId> {
+        self.layer_ids().filter(|&l| self.layer(l).role == Role::Visible).collect()
+    }
+
+    /// The layer of that name.
+    pub fn find(&self, name: &str) -> Option<LayerId> {
+        self.layer_ids().find(|&l| self.layer(l).name == name)
+    }
+
+    /// Whether units of `l` see units of `m`; with `l == m`, whether there is a lateral coupling.
+    pub fn coupled(&self, l: LayerId, m: LayerId) -> bool {
+        self.couplings.iter().any(|c| c.between == (l, m) || c.between == (m, l))
+    }
+
+    /// Whether the units of `l` are coupled with each other.
+    pub fn has_lateral(&self, l: LayerId) -> bool {
+        self.coupled(l, l)
+    }
+
+    /// Number of parameters: biases, precisions and weights.
+    pub fn n_parameters(&self) -> usize {
+        let own = self.layers.iter().map(|l| l.bias.len() + l.precision.len()).sum::<usize>();
+        own + self.couplings.iter().map(|c| c.weights.entries().len()).sum::<usize>()
+    }
+
+    /// $E(x)$ of each row.
+    ///
+    /// # Errors
+    ///
+    /// If the state belongs to a machine of another shape.
+    pub fn energies(&self, x: &State) -> Result<Vec<f64>, Error> {
+        x.check(self)?;
+        Ok((0..x.n_rows()).map(|row| self.energy_of_row(x, row)).collect())
+    }
+
+    /// $E(x)$ of one row.
+    pub(crate) fn energy_of_row(&self, x: &State, row: usize) -> f64 {
+        let own: f64 = self.layer_ids().map(|l| self.layer(l).energy(x.row(l, row))).sum();
+        let pairs: f64 = self
+            .couplings
+            .iter()
+            .map(|c| {
+                let (a, b) = (self.centered(c.between.0, x, row), self.centered(c.between.1, x, row));
+                pair_energy(&c.weights, &a, &b)
+            })
+            .sum();
+        self.constant + own - pairs
+    }
+
+    /// $\theta_l = b_l + \sum_m W_{lm}\tilde x_m + J_l \tilde x_l$ in one row: bias plus the input
+    /// from every coupled layer.
+    ///
+    /// # Errors
+    ///
+    /// If the state belongs to a machine of another shape.
+    pub fn theta(&self, l: LayerId, x: &State, row: usize) -> Result<Vec<f64>, Error> {
+        x.check(self)?;
+        let mut theta = self.layer(l).bias.clone();
+        for c in &self.couplings {
+            if let Some(m) = c.other_end(l) {
+                add_input(c, l, &self.centered(m, x, row), &mut theta);
+            }
+        }
+        Ok(theta)
+    }
+
+    /// $F(x) = -\ln \sum_{x_S} e^{-E(x)}$ of each row: the energy left once the layers `summed`
+    /// are summed out. Their values in `x` do not matter.
+    ///
+    /// For an RBM with $S = \{h\}$ this is the free energy; for a DBM, summing out every other
+    /// layer is what makes $\ln Z$ affordable.
+    ///
+    /// # Errors
+    ///
+    /// If two of the layers are coupled, or one with itself.
+    pub fn free_energy_over(&self, summed: &[LayerId], x: &State) -> Result<Vec<f64>, Error> {
+        x.check(self)?;
+        for (i, &l) in summed.iter().enumerate() {
+            if let Some(&m) = summed[..=i].iter().find(|&&m| self.coupled(l, m)) {
+                let (first, second) = (self.layer(l).name.clone(), self.layer(m).name.clone());
+                return Err(Error::Coupled { first, second });
+            }
+        }
+        // At its offset a layer meets no weight, so only its own energy is left to take back.
+        let mut x = x.clone();
+        for &l in summed {
+            let rows = self.layer(l).offset.repeat(x.n_rows());
+            x.set_layer(l, &rows);
+        }
+        let mut free_energies = self.energies(&x)?;
+        for (row, f) in free_energies.iter_mut().enumerate() {
+            for &l in summed {
+                let (layer, theta) = (self.layer(l), self.theta(l, &x, row)?);
+                let own = own_energy(&layer.bias, &layer.precision, &layer.offset);
+                let shift = dot(&theta, &layer.offset) - dot(&layer.bias, &layer.offset);
+                *f += shift - own - layer.units.log_partition(&theta, &layer.precision);
+            }
+        }
+        Ok(free_energies)
+    }
+
+    /// $\tilde x_l = x_l - \mu_l$ in one row.
+    fn centered(&self, l: LayerId, x: &State, row: usize) -> Vec<f64> {
+        x.row(l, row).iter().zip(&self.layer(l).offset).map(|(x, m)| x - m).collect()
+    }
+
+    pub(crate) fn layers_mut(&mut self) -> &mut [Layer] {
+        &mut self.layers
+    }
+
+    pub(crate) fn couplings_mut(&mut self) -> &mut [Coupling] {
+        &mut self.couplings
+    }
+
+    pub(crate) fn add_to_constant(&mut self, shift: f64) {
+        self.constant += shift;
+    }
+}
+
+/// Adds what layer `l` receives through `c` from the centered state `x` of the other end.
+pub(crate) fn add_input(c: &Coupling, l: LayerId, x: &[f64], theta: &mut [f64]) {
+    match &c.weights {
+        Weights::Between(w) if c.between.0 == l => {
+            for (i, t) in theta.iter_mut().enumerate() {
+                *t += dot(w.row(i), x);
+            }
+        }
+        Weights::Between(w) => {
+            for (i, &xi) in x.iter().enumerate() {
+                add_scaled(theta, xi, w.row(i));
+            }
+        }
+        Weights::Lateral(j) => {
+            for (i, &xi) in x.iter().enumerate() {
+                theta[i] += dot(j.row(i), &x[i + 1..]);
+                add_scaled(&mut theta[i + 1..], xi, j.row(i));
+            }
+        }
+    }
+}
+
+/// $a^\top W b$, or $\tfrac12 a^\top J a$.
+pub(crate) fn pair_energy(weights: &Weights, a: &[f64], b: &[f64]) -> f64 {
+    match weights {
+        Weights::Between(w) => a.iter().enumerate().map(|(i, a)| a * dot(w.row(i), b)).sum(),
+        Weights::Lateral(j) => {
+            a.iter().enumerate().map(|(i, x)| x * dot(j.row(i), &a[i + 1..])).sum()
+        }
+    }
+}
+
+fn check_coupling(coupling: &Coupling, layers: &[Layer]) -> Result<(), Error> {
+    let (a, b) = coupling.between;
+    let find = |l: LayerId| {
+        layers.get(l.0).ok_or(Error::UnknownLayer { layer: l.0, n_layers: layers.len() })
+    };
+    let (first, second) = (find(a)?, find(b)?);
+    let found = match &coupling.weights {
+        Weights::Between(w) => w.shape(),
+        Weights::Lateral(j) => (j.n(), j.n()),
+    };
+    let expected = (first.len(), second.len());
+    if found != expected || coupling.is_lateral() != (a == b) {
+        let (first, second) = (first.name.clone(), second.name.clone());
+        return Err(Error::WeightShape { first, second, expected, found });
+    }
+    let entries = coupling.weights.entries();
+    if let Some(entry) = entries.iter().position(|w| !w.is_finite()) {
+        let place = format!("{}, {}", first.name, second.name);
+        return Err(Error::ParameterValue { place, what: "weights", entry, value: entries[entry] });
+    }
+    if let Weights::Lateral(j) = &coupling.weights {
+        let inside = |i: &(usize, usize)| first.units.same_unit(i.0, i.1) && j.at(i.0, i.1) != 0.0;
+        let near = |i: usize| (i + 1..(i + first.units.group()).min(j.n())).map(move |k| (i, k));
+        if let Some(entry) = (0..j.n()).flat_map(near).find(inside) {
+            return Err(Error::InsideOneUnit { layer: first.name.clone(), entry });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What is added to the gradient of the likelihood: weight decay, sparsity, norms.
+
+use crate::machine::{LayerId, Machine, Role, Weights};
+use crate::moments::Moments;
+use serde::{Deserialize, Serialize};
+
+/// Pulls the activity of hidden units towards a target (Lee et al. 2008; Hinton 2010).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sparsity {
+    /// Wanted mean of the hidden units.
+    pub target: f64,
+    /// How strongly they are pulled.
+    pub cost: f64,
+    /// Decay of the running mean.
+    pub decay: f64,
+}
+
+impl Default for Sparsity {
+    fn default() -> Self {
+        Self { target: 0.1, cost: 1e-3, decay: 0.9 }
+    }
+}
+
+/// Penalties on weights (never on biases) and on activity.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Penalties {
+    /// $\lambda$ of $-\lambda\sum|W|$.
+    pub l1: f64,
+    /// $\lambda$ of $-\tfrac\lambda2\sum W^2$.
+    pub l2: f64,
+    /// The sparsity target, if there is one.
+    pub sparsity: Option<Sparsity>,
+    /// Largest norm of the weights into a unit of the second layer of a coupling.
+    pub max_norm: Option<f64>,
+    /// Largest norm of the whole gradient.
+    pub clip: Option<f64>,
+}
+
+impl Penalties {
+    /// Adds the slopes of the penalties, then clips. `activity` is the running mean of each
+    /// layer, `centered_mean` the data-phase mean of $x - \mu$.
+    pub(crate) fn add_to(
+        &self,
+        machine: &Machine,
+        activity: &[Vec<f64>],
+        centered_mean: &[Vec<f64>],
+        gradient: &mut Moments,
+    ) {
+        for (c, g) in machine.couplings().iter().zip(&mut gradient.weights) {
+            for (g, w) in g.iter_mut().zip(c.weights.entries()) {
+                let sign = f64::from(i8::from(*w > 0.0) - i8::from(*w < 0.0));
+                *g -= self.l2 * w + self.l1 * sign;
+            }
+        }
+        if let Some(sparsity) = self.sparsity {
+            sparsity.add_to(machine, activity, centered_mean, gradient);
+        }
+        if let Some(limit) = self.clip {
+            let norm = gradient.norm();
+            if norm > limit {
+                let scale = limit / norm;
+                gradient.slices_mut().into_iter().flatten().for_each(|g| *g *= scale);
+            }
+        }
+    }
+
+    /// Shrinks the weights into units whose norm is too large.
+    pub(crate) fn project(&self, machine: &mut Machine) {
+        let Some(limit) = self.max_norm else { return };
+        for c in machine.couplings_mut() {
+            let Weights::Between(w) = &c.weights else { continue };
+            let (_, n) = w.shape();
+            let mut squares = vec![0.0; n];
+            for row in c.weights.entries().chunks_exact(n) {
+                squares.iter_mut().zip(row).for_each(|(s, w)| *s += w * w);
+            }
+            let scales: Vec<f64> =
+                squares.iter().map(|s| (limit / s.sqrt()).min(1.0)).collect();
+            for row in c.weights.entries_mut().chunks_exact_mut(n) {
+                row.iter_mut().zip(&scales).for_each(|(w, s)| *w *= s);
+            }
+        }
+    }
+}
+
+impl Sparsity {
+    /// The slope of the mean activity along a bias is taken as 1, along a weight as the mean of
+    /// the centered unit at its other end.
+    fn add_to(
+        self,
+        machine: &Machine,
+        activity: &[Vec<f64>],
+        centered_mean: &[Vec<f64>],
+        gradient: &mut Moments,
+    ) {
+        let pull = |l: LayerId| -> Option<Vec<f64>> {
+            let hidden = machine.layer(l).role == Role::Hidden && machine.layer(l).units.is_discrete();
+            hidden.then(|| activity[l.0].iter().map(|q| self.cost * (self.target - q)).collect())
+        };
+        for l in machine.layer_ids() {
+            if let Some(pull) = pull(l) {
+                gradient.bias[l.0].iter_mut().zip(&pull).for_each(|(g, p)| *g += p);
+            }
+        }
+        for (c, g) in machine.couplings().iter().zip(&mut gradient.weights) {
+            let (a, b) = c.between;
+            if c.is_lateral() {
+                continue;
+            }
+            let n = centered_mean[b.0].len();
+            let (pull_a, pull_b) = (pull(a), pull(b));
+            for (i, row) in g.chunks_exact_mut(n).enumerate() {
+                for (j, g) in row.iter_mut().enumerate() {
+                    *g += pull_b.as_ref().map_or(0.0, |p| p[j] * centered_mean[a.0][i]);
+                    *g += pull_a.as_ref().map_or(0.0, |p| p[i] * centered_mean[b.0][j]);
+                }
+            }
+        }
+    }
+}

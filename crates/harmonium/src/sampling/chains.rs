@@ -1,0 +1,77 @@
+//! Chains that survive from one use to the next.
+
+use super::{Clamp, gibbs};
+use crate::error::Error;
+use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::units::Draw;
+use harmonium_kernels::random::{Site, Stream};
+
+/// Persistent Gibbs chains (Tieleman 2008): one row each.
+#[derive(Clone, Debug)]
+pub struct Chains {
+    state: State,
+}
+
+impl Chains {
+    /// Starts `n` chains from independent units with the machine's biases.
+    ///
+    /// # Errors
+    ///
+    /// If `n` is zero or memory ends.
+    pub fn new(machine: &Machine, n: usize, stream: Stream) -> Result<Self, Error> {
+        if n == 0 {
+            return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
+        }
+        Ok(Self { state: independent(machine, &Base::of_biases(machine), n, stream)? })
+    }
+
+    /// Continues chains that stand at `state`.
+    pub fn from_state(state: State) -> Self {
+        Self { state }
+    }
+
+    /// Moves every chain by `n_sweeps` sweeps.
+    ///
+    /// # Errors
+    ///
+    /// If the machine is not the one the chains were made for.
+    pub fn advance(
+        &mut self,
+        machine: &Machine,
+        engine: &Engine,
+        n_sweeps: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
+        gibbs(machine, engine, &Clamp::none(), &mut self.state, n_sweeps, stream)
+    }
+
+    /// Where the chains are.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+}
+
+/// `n` rows of independent units with the parameters of `base`.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn independent(
+    machine: &Machine,
+    base: &Base,
+    n: usize,
+    stream: Stream,
+) -> Result<State, Error> {
+    let mut x = State::zeros(machine, n)?;
+    for (i, layer) in machine.layers().iter().enumerate() {
+        for row in 0..n {
+            let mut theta = base.bias[i].clone();
+            let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
+            let site = Site { row: small(row), sweep: 0, lane: small(i) };
+            let draw = Draw { stream, site, start: 0 };
+            layer.units.sample_in_place(&mut theta, &base.precision[i], draw);
+            x.set_row(LayerId(i), row, &theta)?;
+        }
+    }
+    Ok(x)
+}

@@ -1,0 +1,113 @@
+//! What keeps its value during a walk.
+
+use crate::error::Error;
+use crate::machine::{LayerId, Machine};
+use harmonium_kernels::bits::BitMatrix;
+
+/// The units that are held, by layer, by unit, or by row and unit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clamp {
+    layers: Vec<Held>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Held {
+    #[default]
+    Nothing,
+    Everything,
+    /// The same units in every row.
+    Units(Vec<bool>),
+    /// One bit per row and unit.
+    Entries(BitMatrix),
+}
+
+impl Clamp {
+    /// Holds nothing: the negative phase.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Holds the visible layers: the positive phase.
+    pub fn visible(machine: &Machine) -> Self {
+        Self::layers(machine.visible_layers())
+    }
+
+    /// Holds whole layers.
+    pub fn layers(layers: impl IntoIterator<Item = LayerId>) -> Self {
+        let mut clamp = Self::none();
+        for l in layers {
+            *clamp.at(l) = Held::Everything;
+        }
+        clamp
+    }
+
+    /// Also holds the units of layer `l` that are `true`, in every row.
+    #[must_use]
+    pub fn with_units(mut self, l: LayerId, held: Vec<bool>) -> Self {
+        *self.at(l) = Held::Units(held);
+        self
+    }
+
+    /// Also holds the units of layer `l` whose bit is set, row by row.
+    #[must_use]
+    pub fn with_mask(mut self, l: LayerId, held: BitMatrix) -> Self {
+        *self.at(l) = Held::Entries(held);
+        self
+    }
+
+    fn at(&mut self, l: LayerId) -> &mut Held {
+        if self.layers.len() <= l.0 {
+            self.layers.resize(l.0 + 1, Held::Nothing);
+        }
+        &mut self.layers[l.0]
+    }
+
+    /// Whether all of layer `l` is held.
+    pub fn holds_layer(&self, l: LayerId) -> bool {
+        matches!(self.layers.get(l.0), Some(Held::Everything))
+    }
+
+    /// Whether nothing of layer `l` is held.
+    pub fn frees_layer(&self, l: LayerId) -> bool {
+        matches!(self.layers.get(l.0), None | Some(Held::Nothing))
+    }
+
+    /// Whether a unit is held in a row.
+    pub fn holds(&self, l: LayerId, row: usize, unit: usize) -> bool {
+        match self.layers.get(l.0) {
+            None | Some(Held::Nothing) => false,
+            Some(Held::Everything) => true,
+            Some(Held::Units(units)) => units[unit],
+            Some(Held::Entries(bits)) => bits.get(row, unit),
+        }
+    }
+
+    pub(crate) fn check(&self, machine: &Machine, n_rows: usize) -> Result<(), Error> {
+        for (i, held) in self.layers.iter().enumerate() {
+            let n_layers = machine.layers().len();
+            if i >= n_layers {
+                return Err(Error::UnknownLayer { layer: i, n_layers });
+            }
+            let layer = &machine.layers()[i];
+            let what = |of: &str| format!("the clamp's {of} in layer `{}`", layer.name);
+            let units = |expected, found| Error::Shape { what: what("units"), expected, found };
+            match held {
+                Held::Units(u) if u.len() != layer.n_units() => {
+                    return Err(units(layer.n_units(), u.len()));
+                }
+                Held::Entries(b) if b.n_columns() != layer.n_units() => {
+                    return Err(units(layer.n_units(), b.n_columns()));
+                }
+                Held::Entries(b) if b.n_rows() != n_rows => {
+                    return Err(Error::Shape {
+                        what: what("rows"),
+                        expected: n_rows,
+                        found: b.n_rows(),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Mean field: the factorised $q$ that is closest to $p$ in the sense of the lower bound.
+//!
+//! Iterates $m_l \leftarrow E[x_l \mid m_{\setminus l}]$ over the free layers, one after the
+//! other (unit by unit inside laterally coupled layers). Each update maximises the bound
+//! $-\langle E\rangle_q + H(q)$ over its block while the rest is held, so sequential mean field
+//! never lowers it. Rows stop on their own, so a row's result does not depend on its neighbours.
+
+use super::Clamp;
+use super::gibbs::mark;
+use super::walk::{Heat, Place, Scratch, Walk, in_tasks};
+use crate::error::Error;
+use crate::machine::{Engine, LayerId, Machine, Meaning, State};
+use serde::{Deserialize, Serialize};
+
+/// When a mean-field iteration stops, and how far it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MeanField {
+    /// A row is done once no mean moves by more than this.
+    pub tolerance: f64,
+    /// Sweeps after which a row stops in any case.
+    pub max_sweeps: usize,
+    /// How much of the old value is kept at each update; 0 is plain coordinate ascent.
+    pub damping: f64,
+}
+
+impl Default for MeanField {
+    fn default() -> Self {
+        Self { tolerance: 1e-6, max_sweeps: 50, damping: 0.0 }
+    }
+}
+
+impl MeanField {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !(0.0..1.0).contains(&self.damping) {
+            let value = self.damping.to_string();
+            return Err(Error::Setting { name: "damping", value, range: "at least 0, below 1" });
+        }
+        if self.max_sweeps == 0 {
+            let value = "0".into();
+            return Err(Error::Setting { name: "max-sweeps", value, range: "at least 1" });
+        }
+        Ok(())
+    }
+}
+
+/// What a fixed-point iteration did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Convergence {
+    /// Sweeps of the slowest row.
+    pub sweeps: usize,
+    /// Mean number of sweeps of a row.
+    pub mean_sweeps: f64,
+    /// Largest change of a mean in a row's last sweep.
+    pub change: f64,
+    /// Rows that did not reach the tolerance.
+    pub unconverged: usize,
+}
+
+/// Replaces the free layers of every row by means of the factorised posterior.
+///
+/// The values in `x` are where it starts. Not reaching the tolerance is reported, not an error.
+///
+/// # Errors
+///
+/// If a setting is out of range, or clamp or state have another shape than the machine.
+pub fn mean_field(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &mut State,
+    settings: MeanField,
+) -> Result<Convergence, Error> {
+    settings.check()?;
+    clamp.check(machine, x.n_rows())?;
+    x.check(machine)?;
+    mark(x, clamp, Meaning::Means);
+    let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 - settings.damping };
+    let mean = |place: Place, theta: &mut [f64], precision: &[f64]| {
+        engine.layers()[place.layer.0].units.mean_in_place(theta, precision);
+    };
+    Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, &mean))
+}
+
+/// Sweeps every row until it moves no more than `tolerance`.
+pub(super) fn until_still(
+    walk: Walk<'_>,
+    x: &mut State,
+    max_sweeps: usize,
+    tolerance: f64,
+    respond: &(impl Fn(Place, &mut [f64], &[f64]) + Sync),
+) -> Convergence {
+    let n_rows = x.n_rows();
+    let reports = in_tasks(x, |rows, scratch| {
+        let mut active: Vec<usize> = (0..rows.n).collect();
+        let (mut total, mut sweeps, mut worst) = (0, 0, 0.0_f64);
+        while !active.is_empty() && sweeps < max_sweeps {
+            scratch.change.clear();
+            walk.sweep(rows, &active, scratch, respond);
+            // A walk with nothing free has moved nothing.
+            scratch.change.resize(rows.n, 0.0);
+            (sweeps, total) = (sweeps + 1, total + active.len());
+            let (still, moving) = active.iter().partition(|&&r| scratch.change[r] <= tolerance);
+            let still: Vec<usize> = still;
+            worst = still.iter().map(|&r| scratch.change[r]).fold(worst, f64::max);
+            active = moving;
+        }
+        worst = active.iter().map(|&r| scratch.change[r]).fold(worst, f64::max);
+        (sweeps, total, worst, active.len())
+    });
+    Convergence {
+        sweeps: reports.iter().map(|r| r.0).max().unwrap_or(0),
+        mean_sweeps: reports.iter().map(|r| r.1).sum::<usize>() as f64 / n_rows.max(1) as f64,
+        change: reports.iter().map(|r| r.2).fold(0.0, f64::max),
+        unconverged: reports.iter().map(|r| r.3).sum(),
+    }
+}
+
+/// Replaces layers that do not see each other by their conditional means.
+///
+/// Given the rest these means are exact, so statistics taken with them have less noise and the
+/// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
+pub(crate) fn average_block(engine: &Engine, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
+    let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
+    let block: Vec<LayerId> = block
+        .iter()
+        .copied()
+        .filter(|l| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l))
+        .collect();
+    in_tasks(x, |rows, scratch: &mut Scratch| {
+        let all: Vec<usize> = (0..rows.n).collect();
+        for &l in &block {
+            walk.visit(l, rows, &all, scratch, &|place, theta, precision| {
+                engine.layers()[place.layer.0].units.mean_in_place(theta, precision);
+            });
+        }
+    });
+    for l in block {
+        x.layers[l.0].meaning = Meaning::Means;
+    }
+}

@@ -1,0 +1,24 @@
+//! Visiting the layers: Gibbs sampling, mean field, annealing and tempering.
+//!
+//! All of them are one walk over the schedule of the graph. A layer is replaced by its response
+//! to $\theta$: a `sample` for Gibbs sampling, the `mean` for mean field, the `mode` at zero
+//! temperature. What is held during the walk is a [`Clamp`], an argument and not a state of the
+//! machine: nothing clamped is the negative phase, the data the positive phase, part of a picture
+//! is inpainting.
+
+mod annealing;
+mod chains;
+mod clamp;
+mod gibbs;
+mod mean_field;
+mod tempering;
+mod walk;
+
+pub use annealing::{anneal, settle};
+pub use chains::{independent, Chains};
+pub use clamp::Clamp;
+pub use gibbs::gibbs;
+pub use mean_field::{Convergence, MeanField, mean_field};
+pub use tempering::{SwapRate, Tempering};
+
+pub(crate) use mean_field::average_block;

@@ -1,0 +1,180 @@
+//! Parallel tempering: replicas between an easy base and the machine exchange places.
+//!
+//! Replica $k$ samples $p_{\beta_k}(x) \propto e^{-(1-\beta_k)E_\text{base}(x) - \beta_k E(x)}$.
+//! After each sweep neighbours swap with probability
+//! $\min(1, e^{(\beta_i - \beta_j)(D(x_i) - D(x_j))})$, $D = E - E_\text{base}$, which leaves the
+//! joint distribution of all replicas where it is (Swendsen & Wang 1986; Desjardins et al. 2010).
+
+use super::chains::independent;
+use super::gibbs::sample_sweeps;
+use super::walk::{Heat, Walk};
+use super::Clamp;
+use crate::error::Error;
+use crate::machine::{Base, Engine, LayerId, Machine, State};
+use harmonium_kernels::random::{Site, Stream};
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// How often two neighbouring temperatures exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SwapRate {
+    /// Exchanges proposed.
+    pub proposed: u64,
+    /// Exchanges made.
+    pub accepted: u64,
+}
+
+impl SwapRate {
+    /// Share of proposals accepted; 0 before the first.
+    pub fn rate(self) -> f64 {
+        self.accepted as f64 / self.proposed.max(1) as f64
+    }
+}
+
+/// A number of independent ladders of replicas.
+#[derive(Clone, Debug)]
+pub struct Tempering {
+    betas: Vec<f64>,
+    base: Base,
+    /// Row `ladder * n_betas + k` is at `betas[k]`.
+    replicas: State,
+    row_betas: Vec<f64>,
+    swaps: Vec<SwapRate>,
+    rounds: u64,
+}
+
+impl Tempering {
+    /// `n_ladders` ladders over the inverse temperatures `betas`, rising and ending at 1, started
+    /// from the base.
+    ///
+    /// # Errors
+    ///
+    /// If there is no ladder, the temperatures do not rise from at least 0 to 1, or memory ends.
+    pub fn new(
+        machine: &Machine,
+        n_ladders: usize,
+        betas: &[f64],
+        base: Base,
+        stream: Stream,
+    ) -> Result<Self, Error> {
+        let rising = betas.windows(2).all(|w| w[0] < w[1]);
+        if !rising || betas.first().is_none_or(|b| *b < 0.0) || betas.last() != Some(&1.0) {
+            let value = format!("{betas:?}");
+            return Err(Error::Setting { name: "betas", value, range: "rising from 0 or more to 1" });
+        }
+        if n_ladders == 0 {
+            return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
+        }
+        let replicas = independent(machine, &base, n_ladders * betas.len(), stream)?;
+        Ok(Self {
+            row_betas: betas.repeat(n_ladders),
+            swaps: vec![SwapRate::default(); betas.len() - 1],
+            betas: betas.to_vec(),
+            base,
+            replicas,
+            rounds: 0,
+        })
+    }
+
+    /// `n` inverse temperatures, evenly from 0 to 1.
+    pub fn even_ladder(n: usize) -> Vec<f64> {
+        (0..n).map(|k| if n > 1 { k as f64 / (n - 1) as f64 } else { 1.0 }).collect()
+    }
+
+    /// The inverse temperatures.
+    pub fn betas(&self) -> &[f64] {
+        &self.betas
+    }
+
+    /// Acceptance between each temperature and the next.
+    pub fn swap_rates(&self) -> &[SwapRate] {
+        &self.swaps
+    }
+
+    /// All replicas; row `ladder * betas().len() + k` is at temperature `k`.
+    pub fn replicas(&self) -> &State {
+        &self.replicas
+    }
+
+    /// Where the ladder ends at $\beta = 0$.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    pub(crate) fn replicas_mut(&mut self) -> &mut State {
+        &mut self.replicas
+    }
+
+    /// Rounds done: the parity decides which neighbours may swap next.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    pub(crate) fn set_counters(&mut self, rounds: u64, swaps: Vec<SwapRate>) {
+        (self.rounds, self.swaps) = (rounds, swaps);
+    }
+
+    /// One round per sweep: every replica sweeps at its temperature, then neighbours may swap.
+    ///
+    /// # Errors
+    ///
+    /// If the machine is not the one the replicas were made for.
+    pub fn advance(
+        &mut self,
+        machine: &Machine,
+        engine: &Engine,
+        n_sweeps: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
+        self.replicas.check(machine)?;
+        let clamp = Clamp::none();
+        for sweep in 0..n_sweeps {
+            let heat = Heat::Mixed { base: &self.base, betas: &self.row_betas };
+            let walk = Walk { engine, clamp: &clamp, heat, step: 1.0 };
+            sample_sweeps(walk, &mut self.replicas, sweep..sweep + 1, stream.fork(0));
+            self.swap(machine, sweep, stream.fork(1));
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, machine: &Machine, sweep: usize, stream: Stream) {
+        let n = self.betas.len();
+        let x = &self.replicas;
+        let differences: Vec<f64> = (0..x.n_rows())
+            .into_par_iter()
+            .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(x, row))
+            .collect();
+        let parity = usize::from(!self.rounds.is_multiple_of(2));
+        for ladder in 0..x.n_rows() / n {
+            for k in (parity..n - 1).step_by(2) {
+                let (i, j) = (ladder * n + k, ladder * n + k + 1);
+                let log_ratio = (self.betas[k] - self.betas[k + 1]) * (differences[i] - differences[j]);
+                let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
+                let site = Site { row: small(ladder), sweep: small(sweep), lane: 0 };
+                self.swaps[k].proposed += 1;
+                if stream.uniform(site, k).ln() < log_ratio {
+                    self.swaps[k].accepted += 1;
+                    self.replicas.swap_rows(i, j);
+                }
+            }
+        }
+        self.rounds += 1;
+    }
+
+    /// The replicas at $\beta = 1$: samples of the machine itself.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn targets(&self, machine: &Machine) -> Result<State, Error> {
+        let n = self.betas.len();
+        let mut out = State::zeros(machine, self.replicas.n_rows() / n)?;
+        for l in machine.layer_ids() {
+            for ladder in 0..out.n_rows() {
+                let values: &[f64] = self.replicas.row(l, ladder * n + n - 1);
+                out.set_row(LayerId(l.0), ladder, values)?;
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,207 @@
+//! The one walk under every sampler: layer by layer, or unit by unit where a lateral coupling
+//! demands it.
+
+use super::Clamp;
+use crate::machine::{Base, Engine, LayerId, State};
+use harmonium_kernels::dense::add_scaled;
+use rayon::prelude::*;
+
+/// Rows that are walked together by one thread. Fixed, so that results do not depend on the
+/// number of threads.
+const ROWS_PER_TASK: usize = 16;
+
+/// How the energy is tempered.
+#[derive(Clone, Copy)]
+pub(crate) enum Heat<'a> {
+    /// $E$.
+    None,
+    /// $\beta E$.
+    Scaled(f64),
+    /// $(1-\beta_r) E_\text{base} + \beta_r E$, a $\beta$ for each row.
+    Mixed { base: &'a Base, betas: &'a [f64] },
+}
+
+/// Where a response happens.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) layer: LayerId,
+    /// Row of the whole state.
+    pub(crate) row: usize,
+    /// First entry of the piece of the layer.
+    pub(crate) start: usize,
+}
+
+/// A run of rows, every layer's part of it.
+pub(crate) struct Rows<'a> {
+    pub(crate) first: usize,
+    pub(crate) n: usize,
+    values: Vec<&'a mut [f64]>,
+}
+
+/// What a walk needs besides the rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) clamp: &'a Clamp,
+    pub(crate) heat: Heat<'a>,
+    /// How far a value moves towards the response: 1 for all samplers, less for damped mean field.
+    pub(crate) step: f64,
+}
+
+/// Buffers of one thread.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    theta: Vec<f64>,
+    piece: Vec<f64>,
+    precision: Vec<f64>,
+    /// Largest change of each row since it was last cleared.
+    pub(crate) change: Vec<f64>,
+}
+
+/// Runs `work` on every run of rows, in parallel.
+pub(crate) fn in_tasks<R: Send>(
+    x: &mut State,
+    work: impl Fn(&mut Rows<'_>, &mut Scratch) -> R + Sync,
+) -> Vec<R> {
+    let n_rows = x.n_rows();
+    let starts = (0..n_rows).step_by(ROWS_PER_TASK);
+    let mut tasks: Vec<Rows<'_>> = starts
+        .map(|first| Rows { first, n: ROWS_PER_TASK.min(n_rows - first), values: Vec::new() })
+        .collect();
+    for layer in &mut x.layers {
+        for (task, values) in tasks.iter_mut().zip(layer.data.chunks_mut(ROWS_PER_TASK * layer.len)) {
+            task.values.push(values);
+        }
+    }
+    tasks.par_iter_mut().map_init(Scratch::default, |scratch, rows| work(rows, scratch)).collect()
+}
+
+impl Walk<'_> {
+    /// Updates every free layer once in the given rows of the task.
+    pub(crate) fn sweep(
+        &self,
+        rows: &mut Rows<'_>,
+        active: &[usize],
+        scratch: &mut Scratch,
+        respond: &impl Fn(Place, &mut [f64], &[f64]),
+    ) {
+        for &l in self.engine.schedule().iter().flatten() {
+            self.visit(l, rows, active, scratch, respond);
+        }
+    }
+
+    /// Replaces the free part of layer `l` by its response to $\theta$.
+    pub(crate) fn visit(
+        &self,
+        l: LayerId,
+        rows: &mut Rows<'_>,
+        active: &[usize],
+        scratch: &mut Scratch,
+        respond: &impl Fn(Place, &mut [f64], &[f64]),
+    ) {
+        if self.clamp.holds_layer(l) {
+            return;
+        }
+        let layer = &self.engine.layers()[l.0];
+        scratch.change.resize(rows.n, 0.0);
+        scratch.theta.resize(rows.n * layer.len, 0.0);
+        let mut theta = std::mem::take(&mut scratch.theta);
+        self.engine.theta_into(l, &rows.values, active, &mut theta);
+        for (&r, theta) in active.iter().zip(theta.chunks_exact_mut(layer.len)) {
+            let x = &mut rows.values[l.0][r * layer.len..(r + 1) * layer.len];
+            let row = rows.first + r;
+            match &layer.lateral {
+                None => {
+                    let place = Place { layer: l, row, start: 0 };
+                    self.respond(place, theta, x, r, scratch, respond);
+                }
+                Some(j) => {
+                    for (i, &xi) in x.iter().enumerate() {
+                        add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
+                    }
+                    self.unit_by_unit(Place { layer: l, row, start: 0 }, theta, x, r, scratch, respond);
+                }
+            }
+        }
+        scratch.theta = theta;
+    }
+
+    /// Visits the units of a laterally coupled layer in order, each seeing the new values of those
+    /// before it. $\theta$ is kept up to date by the rows of $J$ of what changed.
+    fn unit_by_unit(
+        &self,
+        place: Place,
+        theta: &mut [f64],
+        x: &mut [f64],
+        r: usize,
+        scratch: &mut Scratch,
+        respond: &impl Fn(Place, &mut [f64], &[f64]),
+    ) {
+        let layer = &self.engine.layers()[place.layer.0];
+        let (Some(j), group) = (&layer.lateral, layer.units.group()) else { return };
+        let mut piece = std::mem::take(&mut scratch.piece);
+        let mut before = vec![0.0; group];
+        for start in (0..layer.len).step_by(group) {
+            piece.clear();
+            piece.extend_from_slice(&theta[start..start + group]);
+            let unit = &mut x[start..start + group];
+            before.copy_from_slice(unit);
+            self.respond(Place { start, ..place }, &mut piece, unit, r, scratch, respond);
+            for (i, (new, old)) in unit.iter().zip(&before).enumerate() {
+                if new != old {
+                    let row = start + i;
+                    add_scaled(theta, new - old, &j[row * layer.len..(row + 1) * layer.len]);
+                }
+            }
+        }
+        scratch.piece = piece;
+    }
+
+    /// Tempers $\theta$, lets the units respond to it and writes what is not held.
+    fn respond(
+        &self,
+        place: Place,
+        theta: &mut [f64],
+        x: &mut [f64],
+        r: usize,
+        scratch: &mut Scratch,
+        respond: &impl Fn(Place, &mut [f64], &[f64]),
+    ) {
+        let layer = &self.engine.layers()[place.layer.0];
+        let range = place.start..place.start + theta.len();
+        let own = if layer.precision.is_empty() { &[][..] } else { &layer.precision[range.clone()] };
+        let precision = match self.heat {
+            Heat::None => own,
+            Heat::Scaled(beta) => {
+                theta.iter_mut().for_each(|t| *t *= beta);
+                scratch.precision.clear();
+                scratch.precision.extend(own.iter().map(|g| beta * g));
+                &scratch.precision
+            }
+            Heat::Mixed { base, betas } => {
+                let beta = betas[place.row];
+                let mix = |own: f64, base: f64| (1.0 - beta) * base + beta * own;
+                let bias = &base.bias[place.layer.0][range.clone()];
+                theta.iter_mut().zip(bias).for_each(|(t, b)| *t = mix(*t, *b));
+                scratch.precision.clear();
+                if !own.is_empty() {
+                    let base = &base.precision[place.layer.0][range];
+                    scratch.precision.extend(own.iter().zip(base).map(|(g, b)| mix(*g, *b)));
+                }
+                &scratch.precision
+            }
+        };
+        respond(place, theta, precision);
+        let group = layer.units.group();
+        let free = self.clamp.frees_layer(place.layer);
+        let change = &mut scratch.change[r];
+        for (i, (x, t)) in x.iter_mut().zip(theta).enumerate() {
+            if free || !self.clamp.holds(place.layer, place.row, (place.start + i) / group) {
+                let moved = self.step * (*t - *x);
+                // A full step takes the response itself: adding a difference would round.
+                *x = if self.step < 1.0 { *x + moved } else { *t };
+                *change = change.max(moved.abs());
+            }
+        }
+    }
+}

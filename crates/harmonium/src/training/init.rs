@@ -1,0 +1,89 @@
+//! First parameters, from the data.
+//!
+//! Small random weights; visible biases at which independent units have the means of the data
+//! (kept finite for constant features); Gaussian precisions from the data's variance; offsets at
+//! the means, where the gradient of a centered machine is best conditioned.
+
+use super::plan::Plan;
+use super::trainer::purpose;
+use crate::error::Error;
+use crate::machine::{Batch, Machine, Role};
+use crate::units::gaussian::PRECISION;
+use harmonium_data::Dataset;
+use harmonium_kernels::random::{Site, Stream};
+
+/// Sets all parameters of `machine` as the data and the plan ask.
+///
+/// # Errors
+///
+/// If the data does not fit the machine.
+pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<(), Error> {
+    super::trainer::check_data(machine, data)?;
+    let (means, variances) = visible_statistics(machine, data);
+    let mut means = means.into_iter();
+    let mut variances = variances.into_iter();
+    for layer in machine.layers_mut() {
+        let neutral = vec![layer.units.neutral_mean(); layer.len()];
+        let mean = match layer.role {
+            Role::Hidden => neutral,
+            Role::Visible => {
+                let variance = variances.next().unwrap_or_default();
+                for (g, v) in layer.precision.iter_mut().zip(variance) {
+                    *g = (1.0 / v.max(f64::MIN_POSITIVE)).clamp(*PRECISION.start(), *PRECISION.end());
+                }
+                means.next().unwrap_or(neutral)
+            }
+        };
+        layer.bias = layer.bias_of_means(&mean);
+        layer.offset = if plan.center { mean } else { vec![0.0; layer.len()] };
+    }
+    let stream = Stream::new(plan.seed).fork(purpose::INIT);
+    for (i, c) in machine.couplings_mut().iter_mut().enumerate() {
+        let site = Site { lane: u32::try_from(i).unwrap_or(u32::MAX - 1), ..Site::default() };
+        stream.normals_into(site, c.weights.entries_mut());
+        c.weights.entries_mut().iter_mut().for_each(|w| *w *= plan.initial_std);
+    }
+    clear_inside_units(machine);
+    let constant = machine.constant();
+    machine.add_to_constant(-constant);
+    Ok(())
+}
+
+/// Entries of one unit exclude each other and have no weight.
+fn clear_inside_units(machine: &mut Machine) {
+    let units: Vec<_> = machine.layers().iter().map(|l| (l.units, l.len())).collect();
+    for c in machine.couplings_mut().iter_mut().filter(|c| c.is_lateral()) {
+        let (units, n) = units[c.between.0.0];
+        for i in 0..n {
+            let inside = crate::moments::inside_unit(units, i, n);
+            c.weights.entries_mut()[crate::machine::row_range(n, i)][..inside].fill(0.0);
+        }
+    }
+}
+
+/// Weighted mean and variance of every entry of the visible layers.
+fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+    let visible = machine.visible_layers();
+    let zeros = || visible.iter().map(|&l| vec![0.0; machine.layer(l).len()]).collect::<Vec<_>>();
+    let (mut sums, mut squares, mut total) = (zeros(), zeros(), 0.0);
+    let mut batch = Batch::new(machine);
+    let mut row_values = vec![0.0; data.n_columns()];
+    for row in 0..data.n_rows() {
+        data.means_into(row, &mut row_values);
+        batch.clear();
+        batch.push(machine, &row_values, 1.0);
+        let w = data.weight(row);
+        total += w;
+        for (i, values) in batch.layers().iter().enumerate() {
+            for (j, x) in values.iter().enumerate() {
+                sums[i][j] += w * x;
+                squares[i][j] += w * x * x;
+            }
+        }
+    }
+    for (sum, square) in sums.iter_mut().flatten().zip(squares.iter_mut().flatten()) {
+        *sum /= total;
+        *square = (*square / total - *sum * *sum).max(0.0);
+    }
+    (sums, squares)
+}

@@ -1,0 +1,38 @@
+//! Learning: one loop for every machine and every rule.
+//!
+//! Each step presents a batch, forms $\langle s\rangle_\text{data} - \langle
+//! s\rangle_\text{model}$ from two estimators, adds penalties, and lets the optimiser move the
+//! parameters. [`Plan`] says how; observers watch and may stop it, and never change it.
+
+mod init;
+mod observer;
+mod plan;
+mod trainer;
+
+pub use init::initialise;
+pub use observer::{EarlyStop, Every, History, Measurement, Metric, Observer, Record};
+pub use plan::{OptimizerKind, Plan, Posterior, Rule};
+pub use trainer::{Checkpoint, Outcome, Stop, StepReport, Trainer, View};
+
+use crate::error::Error;
+use crate::machine::Machine;
+use harmonium_data::Dataset;
+
+/// Initialises `machine` from the data and trains it as `plan` says.
+///
+/// # Errors
+///
+/// If the data does not fit the machine, a setting is out of range, or memory ends. Numbers that
+/// run away are no error: see [`Stop::Diverged`].
+pub fn train(
+    mut machine: Machine,
+    data: &Dataset,
+    plan: &Plan,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Outcome, Error> {
+    plan.check()?;
+    initialise(&mut machine, data, plan)?;
+    let mut trainer = Trainer::new(machine, data, plan)?;
+    let stop = trainer.run(observers)?;
+    Ok(trainer.finish(stop))
+}

@@ -1,0 +1,256 @@
+//! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
+
+use crate::error::Error;
+use crate::estimators::{
+    ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
+    Persistent, Tempered,
+};
+use crate::machine::Machine;
+use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
+use crate::sampling::{Clamp, MeanField};
+use serde::{Deserialize, Serialize};
+
+/// The model side of the gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Rule {
+    /// Persistent chains.
+    Pcd,
+    /// Chains that start at the data.
+    Cd,
+    /// Parallel tempering.
+    Pt,
+    /// Enumeration.
+    Exact,
+}
+
+/// The data side of the gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Posterior {
+    /// In closed form where the posterior factorises, else by mean field.
+    Auto,
+    /// In closed form or by enumeration.
+    Exact,
+    /// By mean field.
+    MeanField,
+    /// By Gibbs sampling with the data clamped.
+    Gibbs,
+}
+
+/// How gradients become updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum OptimizerKind {
+    /// Ascent with momentum.
+    Sgd,
+    /// Adam.
+    Adam,
+}
+
+/// Everything that can be set about a training run.
+///
+/// The defaults are those of a centered machine of binary units on a few thousand samples or
+/// more; [`Plan::suited_to`] adapts them to other machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Plan {
+    /// The root of all randomness.
+    pub seed: u64,
+    /// Passes over the data.
+    pub epochs: u64,
+    /// Samples of one step.
+    pub batch: usize,
+    /// The model side of the gradient.
+    pub rule: Rule,
+    /// The data side of the gradient.
+    pub posterior: Posterior,
+    /// Sweeps of the model side per step.
+    pub k: Schedule,
+    /// Chains of the model side (PCD and PT).
+    pub chains: usize,
+    /// Temperatures of each chain (PT).
+    pub replicas: usize,
+    /// How gradients become updates.
+    pub optimizer: OptimizerKind,
+    /// The learning rate before decay.
+    pub learning_rate: f64,
+    /// What the learning rate is multiplied with over the run.
+    pub decay: Schedule,
+    /// Momentum, or Adam's first decay.
+    pub momentum: Schedule,
+    /// L1 penalty on weights.
+    pub l1: f64,
+    /// L2 penalty on weights.
+    pub l2: f64,
+    /// Wanted mean activity of hidden units; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparsity_target: Option<f64>,
+    /// How strongly activities are pulled towards the target.
+    pub sparsity_cost: f64,
+    /// Largest norm of the weights into one unit; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_norm: Option<f64>,
+    /// Largest norm of the gradient; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// Whether offsets follow the means of the data phase.
+    pub center: bool,
+    /// How fast they follow.
+    pub offset_rate: f64,
+    /// Standard deviation of the first weights.
+    pub initial_std: f64,
+    /// Sweeps of clamped Gibbs sampling on the data side.
+    pub posterior_sweeps: usize,
+    /// Most sweeps of mean field on the data side.
+    pub mean_field_sweeps: usize,
+    /// Change below which mean field stops.
+    pub mean_field_tolerance: f64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            epochs: 20,
+            batch: 100,
+            rule: Rule::Pcd,
+            posterior: Posterior::Auto,
+            k: Schedule::Constant(1.0),
+            chains: 100,
+            replicas: 10,
+            optimizer: OptimizerKind::Sgd,
+            learning_rate: 0.01,
+            decay: Schedule::Linear { from: 1.0, to: 0.01 },
+            momentum: Schedule::Steps(vec![(0, 0.5), (5, 0.9)]),
+            l1: 0.0,
+            l2: 2e-4,
+            sparsity_target: None,
+            sparsity_cost: 1e-3,
+            max_norm: None,
+            clip: None,
+            center: true,
+            offset_rate: 0.01,
+            initial_std: 0.01,
+            posterior_sweeps: 10,
+            mean_field_sweeps: 30,
+            mean_field_tolerance: 1e-5,
+        }
+    }
+}
+
+impl Plan {
+    /// The defaults for a machine: gentler where Gaussian units could run away.
+    #[must_use]
+    pub fn suited_to(machine: &Machine) -> Self {
+        let mut plan = Self::default();
+        if machine.layers().iter().any(|l| !l.units.is_discrete()) {
+            plan.learning_rate = 0.001;
+            plan.clip = Some(10.0);
+        }
+        plan
+    }
+
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    ///
+    /// Names the first that is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |name, value: String, range| Err(Error::Setting { name, value, range });
+        for (name, value) in [
+            ("batch", self.batch),
+            ("chains", self.chains),
+            ("posterior-sweeps", self.posterior_sweeps),
+            ("mean-field-sweeps", self.mean_field_sweeps),
+        ] {
+            if value == 0 {
+                return wrong(name, "0".into(), "at least 1");
+            }
+        }
+        for (name, value) in [
+            ("learning-rate", self.learning_rate),
+            ("l1", self.l1),
+            ("l2", self.l2),
+            ("sparsity-cost", self.sparsity_cost),
+            ("initial-std", self.initial_std),
+            ("mean-field-tolerance", self.mean_field_tolerance),
+        ] {
+            if !value.is_finite() || value < 0.0 {
+                return wrong(name, value.to_string(), "finite and not negative");
+            }
+        }
+        for (name, value) in [("max-norm", self.max_norm), ("clip", self.clip)] {
+            if let Some(value) = value.filter(|v| !v.is_finite() || *v <= 0.0) {
+                return wrong(name, value.to_string(), "finite and positive");
+            }
+        }
+        if !(0.0..=1.0).contains(&self.offset_rate) {
+            return wrong("offset-rate", self.offset_rate.to_string(), "between 0 and 1");
+        }
+        if let Some(t) = self.sparsity_target.filter(|t| !(-1.0..=1.0).contains(t)) {
+            return wrong("sparsity-target", t.to_string(), "a mean that units can have");
+        }
+        for (name, schedule, low, high, range) in [
+            ("k", &self.k, 1.0, 1e6, "at least 1"),
+            ("decay", &self.decay, 0.0, f64::MAX, "not negative"),
+            ("momentum", &self.momentum, 0.0, 0.9999, "at least 0, below 1"),
+        ] {
+            let (least, most) = schedule.range();
+            if least < low || most > high {
+                return wrong(name, schedule.to_string(), range);
+            }
+        }
+        if self.rule == Rule::Pt && self.replicas < 2 {
+            return wrong("replicas", self.replicas.to_string(), "at least 2");
+        }
+        Ok(())
+    }
+
+    pub(super) fn penalties(&self) -> Penalties {
+        let sparsity = self.sparsity_target.map(|target| Sparsity {
+            target,
+            cost: self.sparsity_cost,
+            ..Sparsity::default()
+        });
+        let Self { l1, l2, max_norm, clip, .. } = *self;
+        Penalties { l1, l2, sparsity, max_norm, clip }
+    }
+
+    /// The estimators of the data side and of the model side.
+    pub(super) fn sides(
+        &self,
+        machine: &Machine,
+    ) -> Result<(Box<dyn Estimator>, Box<dyn Estimator>), Error> {
+        let settings = MeanField {
+            tolerance: self.mean_field_tolerance,
+            max_sweeps: self.mean_field_sweeps,
+            damping: 0.0,
+        };
+        let clamp = Clamp::visible(machine);
+        let closed = crate::estimators::posterior_factorises(machine, &clamp);
+        let data: Box<dyn Estimator> = match self.posterior {
+            Posterior::Exact => Box::new(ExactPosterior::default()),
+            Posterior::Auto if closed => Box::new(ExactPosterior::default()),
+            Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
+            Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
+        };
+        let model: Box<dyn Estimator> = match self.rule {
+            Rule::Pcd => Box::new(Persistent::new(self.chains)?),
+            Rule::Cd => Box::new(Contrastive::default()),
+            Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
+            Rule::Exact => Box::new(ExactModel),
+        };
+        Ok((data, model))
+    }
+
+    pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {
+        match self.optimizer {
+            OptimizerKind::Sgd => Box::new(Sgd::new(machine)),
+            OptimizerKind::Adam => Box::new(Adam::new(machine)),
+        }
+    }
+}

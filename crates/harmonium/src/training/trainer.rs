@@ -1,0 +1,398 @@
+//! The loop.
+
+use super::observer::Observer;
+use super::plan::Plan;
+use crate::error::Error;
+use crate::estimators::{Context, Estimator, Snapshot};
+use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role};
+use crate::moments::Moments;
+use crate::optim::{Optimizer, Penalties, Progress};
+use crate::sampling::Convergence;
+use crate::units::Units;
+use crate::units::gaussian::PRECISION;
+use harmonium_data::{Dataset, Values};
+use harmonium_kernels::random::Stream;
+use serde::Serialize;
+use std::ops::ControlFlow;
+
+/// What the variates of a run are used for: the first fork of its stream.
+pub(super) mod purpose {
+    pub(crate) const INIT: u64 = 0;
+    pub(crate) const ORDER: u64 = 1;
+    pub(crate) const DATA: u64 = 2;
+    pub(crate) const POSITIVE: u64 = 3;
+    pub(crate) const NEGATIVE: u64 = 4;
+}
+
+/// What one update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StepReport {
+    /// Updates done, this one included.
+    pub step: u64,
+    /// The learning rate it used.
+    pub learning_rate: f64,
+    /// Norm of the gradient.
+    pub gradient_norm: f64,
+    /// Norm of the update of the weights over that of the weights; 0.001 is healthy.
+    pub update_ratio: f64,
+    /// How mean field went on the data side, if it ran.
+    pub convergence: Option<Convergence>,
+}
+
+/// What observers see.
+pub struct View<'t, 'd> {
+    trainer: &'t Trainer<'d>,
+    /// Epochs finished.
+    pub epoch: u64,
+    /// The last update.
+    pub report: StepReport,
+}
+
+impl View<'_, '_> {
+    /// The machine after the update.
+    pub fn machine(&self) -> &Machine {
+        &self.trainer.machine
+    }
+
+    /// Everything that is needed to go on from here.
+    pub fn checkpoint(&self) -> Checkpoint {
+        self.trainer.checkpoint()
+    }
+
+    /// Updates the whole run will do.
+    pub fn n_steps(&self) -> u64 {
+        self.trainer.progress().n_steps
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stop {
+    /// All epochs are done.
+    Finished,
+    /// An observer ended it, and said why.
+    Observer(String),
+    /// A number was none ([`Error::Diverged`]); the machine is the one before that step.
+    Diverged(Error),
+}
+
+/// What is left of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The trained machine.
+    pub machine: Machine,
+    /// Epochs finished.
+    pub epochs: u64,
+    /// Updates done.
+    pub steps: u64,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// A complete state of training: continuing from it equals never having stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The machine.
+    pub machine: Machine,
+    /// Epochs finished.
+    pub epoch: u64,
+    /// Batches done of the epoch under way.
+    pub batches_done: u64,
+    /// Chains, moments of the optimiser, running means.
+    pub state: Snapshot,
+}
+
+/// Trains one machine on one set of data.
+pub struct Trainer<'d> {
+    machine: Machine,
+    engine: Engine,
+    data: &'d Dataset,
+    plan: Plan,
+    penalties: Penalties,
+    positive: Box<dyn Estimator>,
+    negative: Box<dyn Estimator>,
+    optimizer: Box<dyn Optimizer>,
+    /// Running mean of each layer on the data side.
+    activity: Vec<Vec<f64>>,
+    root: Stream,
+    epoch: u64,
+    batches_done: u64,
+    order: Vec<u32>,
+    batch: Batch,
+}
+
+impl<'d> Trainer<'d> {
+    /// Prepares to train `machine` from where it is; see [`super::initialise`] for a fresh start.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit the machine, or a setting is out of range.
+    pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        plan.check()?;
+        check_data(&machine, data)?;
+        let (positive, negative) = plan.sides(&machine)?;
+        let mut trainer = Self {
+            engine: Engine::new(&machine),
+            optimizer: plan.optimizer(&machine),
+            penalties: plan.penalties(),
+            activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
+            root: Stream::new(plan.seed),
+            batch: Batch::new(&machine),
+            plan: plan.clone(),
+            epoch: 0,
+            batches_done: 0,
+            order: Vec::new(),
+            machine,
+            data,
+            positive,
+            negative,
+        };
+        trainer.shuffle();
+        Ok(trainer)
+    }
+
+    /// Continues from a checkpoint of a run with the same data and plan.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint does not fit the data or the plan.
+    pub fn resume(checkpoint: &Checkpoint, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        let mut trainer = Self::new(checkpoint.machine.clone(), data, plan)?;
+        let state = &checkpoint.state;
+        trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
+        trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
+        trainer.optimizer.import(&trainer.machine, &state.nested("optimizer"))?;
+        for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
+            let key = format!("activity.{}", layer.name);
+            activity.copy_from_slice(state.get(&key, layer.len())?);
+        }
+        trainer.epoch = checkpoint.epoch;
+        trainer.batches_done = checkpoint.batches_done;
+        trainer.shuffle();
+        Ok(trainer)
+    }
+
+    /// Everything that is needed to go on from here.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let mut state = Snapshot::default();
+        state.nest("positive", self.positive.export(&self.machine));
+        state.nest("negative", self.negative.export(&self.machine));
+        state.nest("optimizer", self.optimizer.export());
+        for (layer, activity) in self.machine.layers().iter().zip(&self.activity) {
+            state.insert(format!("activity.{}", layer.name), activity.clone());
+        }
+        Checkpoint {
+            machine: self.machine.clone(),
+            epoch: self.epoch,
+            batches_done: self.batches_done,
+            state,
+        }
+    }
+
+    /// The machine as it is now.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Ends the run and gives the machine away.
+    pub fn finish(self, stop: Stop) -> Outcome {
+        let steps = self.progress().step;
+        Outcome { machine: self.machine, epochs: self.epoch, steps, stop }
+    }
+
+    /// Where the run is.
+    pub fn progress(&self) -> Progress {
+        let per_epoch = self.batches_per_epoch();
+        let step = self.epoch * per_epoch + self.batches_done;
+        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+    }
+
+    fn batches_per_epoch(&self) -> u64 {
+        self.data.n_rows().div_ceil(self.plan.batch) as u64
+    }
+
+    /// Trains until the plan is done, an observer breaks, or a number is none.
+    ///
+    /// # Errors
+    ///
+    /// If an estimator cannot do its work (too many terms, no memory).
+    pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
+        while self.epoch < self.plan.epochs {
+            let report = match self.step() {
+                Ok(report) => report,
+                Err(error @ Error::Diverged { .. }) => return Ok(Stop::Diverged(error)),
+                Err(error) => return Err(error),
+            };
+            let ended = self.batches_done == 0;
+            let view = View { trainer: self, epoch: self.epoch, report };
+            for observer in observers.iter_mut() {
+                let mut flow = observer.updated(&view);
+                if flow.is_continue() && ended {
+                    flow = observer.epoch_ended(&view);
+                }
+                if let ControlFlow::Break(reason) = flow {
+                    return Ok(Stop::Observer(reason));
+                }
+            }
+        }
+        Ok(Stop::Finished)
+    }
+
+    /// One update, in the order of the formulas.
+    fn step(&mut self) -> Result<StepReport, Error> {
+        let progress = self.progress();
+        self.present();
+        self.engine.refresh(&self.machine);
+        let data = self.side(progress, purpose::POSITIVE)?;
+        let model = self.side(progress, purpose::NEGATIVE)?;
+        self.follow_activity(&data);
+        let centered_mean = self.centered_mean(&data);
+        let mut gradient = data.clone().minus(&model);
+        to_log_precision(&self.machine, &mut gradient);
+        self.penalties.add_to(&self.machine, &self.activity, &centered_mean, &mut gradient);
+        let gradient_norm = gradient.norm();
+        let rate = self.plan.learning_rate * self.plan.decay.at(progress);
+        let update = self.optimizer.update(&gradient, rate, self.plan.momentum.at(progress));
+        if !gradient_norm.is_finite() || !update.is_finite() {
+            let what = "the gradient holds a number that is not finite".into();
+            return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
+        }
+        let update_ratio = update_ratio(&self.machine, update);
+        apply(&mut self.machine, update);
+        self.penalties.project(&mut self.machine);
+        self.recenter(&data)?;
+        self.batches_done += 1;
+        if self.batches_done == self.batches_per_epoch() {
+            (self.epoch, self.batches_done) = (self.epoch + 1, 0);
+            self.shuffle();
+        }
+        let convergence = self.positive.convergence();
+        let step = progress.step + 1;
+        Ok(StepReport { step, learning_rate: rate, gradient_norm, update_ratio, convergence })
+    }
+
+    /// Moments of one side.
+    fn side(&mut self, progress: Progress, purpose: u64) -> Result<Moments, Error> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be between 1 and a million"
+        )]
+        let k = self.plan.k.at(progress).round() as usize;
+        let context = Context {
+            machine: &self.machine,
+            engine: &self.engine,
+            batch: &self.batch,
+            k,
+            stream: self.root.fork(purpose).fork(progress.step),
+        };
+        let estimator =
+            if purpose == purpose::POSITIVE { &mut self.positive } else { &mut self.negative };
+        let mut moments = Moments::zeros(&self.machine);
+        estimator.estimate(&context)?.add_to(&self.machine, 1.0, &mut moments);
+        Ok(moments)
+    }
+
+    /// The order of the epoch under way.
+    fn shuffle(&mut self) {
+        self.order.clear();
+        self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
+        self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
+    }
+
+    /// Fills the batch with the next samples, drawn for this epoch.
+    fn present(&mut self) {
+        let size = self.plan.batch;
+        let start = usize::try_from(self.batches_done).unwrap_or(usize::MAX).saturating_mul(size);
+        let end = (start + size).min(self.order.len());
+        let draw = self.root.fork(purpose::DATA).fork(self.epoch);
+        let mut row_values = vec![0.0; self.data.n_columns()];
+        self.batch.clear();
+        for &row in &self.order[start..end] {
+            let row = row as usize;
+            self.data.present_into(row, draw, &mut row_values);
+            self.batch.push(&self.machine, &row_values, self.data.weight(row));
+        }
+    }
+
+    /// $q_l \leftarrow \rho q_l + (1-\rho)\langle x_l\rangle_\text{data}$ for the sparsity target.
+    fn follow_activity(&mut self, data: &Moments) {
+        let decay = self.penalties.sparsity.map_or(0.0, |s| s.decay);
+        for (activity, mean) in self.activity.iter_mut().zip(&data.bias) {
+            activity.iter_mut().zip(mean).for_each(|(a, m)| *a = decay * *a + (1.0 - decay) * m);
+        }
+    }
+
+    fn centered_mean(&self, data: &Moments) -> Vec<Vec<f64>> {
+        let layers = self.machine.layers().iter().zip(&data.bias);
+        layers.map(|(l, m)| m.iter().zip(&l.offset).map(|(m, o)| m - o).collect()).collect()
+    }
+
+    /// Lets the offsets of hidden layers follow the means of the data phase, without changing
+    /// the distribution. Those of visible layers are the means of the data already.
+    fn recenter(&mut self, data: &Moments) -> Result<(), Error> {
+        if !self.plan.center || self.plan.offset_rate == 0.0 {
+            return Ok(());
+        }
+        let rate = self.plan.offset_rate;
+        let offsets: Vec<Vec<f64>> = self
+            .machine
+            .layers()
+            .iter()
+            .zip(&data.bias)
+            .map(|(layer, mean)| match layer.role {
+                Role::Visible => layer.offset.clone(),
+                Role::Hidden => {
+                    layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
+                }
+            })
+            .collect();
+        self.machine.recenter(&offsets)
+    }
+}
+
+/// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a
+/// logarithmic scale, where they cannot become negative.
+fn to_log_precision(machine: &Machine, gradient: &mut Moments) {
+    for (layer, g) in machine.layers().iter().zip(&mut gradient.precision) {
+        g.iter_mut().zip(&layer.precision).for_each(|(g, p)| *g *= p);
+    }
+}
+
+/// Adds an update; precisions move on a logarithmic scale inside their bounds.
+fn apply(machine: &mut Machine, update: &Moments) {
+    for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
+        layer.bias.iter_mut().zip(&update.bias[l]).for_each(|(b, u)| *b += u);
+        for (g, u) in layer.precision.iter_mut().zip(&update.precision[l]) {
+            *g = (*g * u.exp()).clamp(*PRECISION.start(), *PRECISION.end());
+        }
+    }
+    for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
+        c.weights.entries_mut().iter_mut().zip(u).for_each(|(w, u)| *w += u);
+    }
+}
+
+fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
+    let norm = |xs: &mut dyn Iterator<Item = f64>| xs.map(|x| x * x).sum::<f64>().sqrt();
+    let moved = norm(&mut update.weights.iter().flatten().copied());
+    let couplings = machine.couplings().iter();
+    let size = norm(&mut couplings.flat_map(|c| c.weights.entries()).copied());
+    if size > 0.0 { moved / size } else { 0.0 }
+}
+
+/// Whether every row fits the visible layers.
+pub(super) fn check_data(machine: &Machine, data: &Dataset) -> Result<(), Error> {
+    let columns = Columns::of(machine);
+    columns.accept(data.n_columns(), machine)?;
+    let binary = |l: LayerId| machine.layer(l).units == Units::Binary;
+    let bits = data.is_sampled() || matches!(data.table().values(), Values::Bits(_));
+    if bits && machine.visible_layers().into_iter().all(binary) {
+        return Ok(());
+    }
+    let mut values = vec![0.0; data.n_columns()];
+    for row in 0..data.n_rows() {
+        data.present_into(row, Stream::new(0), &mut values);
+        columns.check(machine, row, &values)?;
+    }
+    Ok(())
+}
