@@ -106,7 +106,7 @@ impl Estimator for Tempered {
         }
         let mut ladders = self.start(machine, base, Stream::new(0))?;
         let n_rows = self.n_chains * self.betas.len();
-        *ladders.replicas_mut() = snapshot.state(machine, n_rows)?;
+        ladders.set_replicas(machine, snapshot.state(machine, n_rows)?)?;
         let counts = snapshot.get("swaps", 2 * (self.betas.len() - 1))?;
         let pair = |c: &[f64]| SwapRate { proposed: c[0] as u64, accepted: c[1] as u64 };
         let rounds = snapshot.get("rounds", 1)?[0] as u64;

@@ -101,8 +101,19 @@ impl Tempering {
         &self.base
     }
 
-    pub(crate) fn replicas_mut(&mut self) -> &mut State {
-        &mut self.replicas
+    /// Puts the replicas where `replicas` says, in the order of [`Tempering::replicas`].
+    ///
+    /// # Errors
+    ///
+    /// If it has another shape.
+    pub fn set_replicas(&mut self, machine: &Machine, replicas: State) -> Result<(), Error> {
+        replicas.check(machine)?;
+        if replicas.n_rows() != self.replicas.n_rows() {
+            let (expected, found) = (self.replicas.n_rows(), replicas.n_rows());
+            return Err(Error::Shape { what: "the number of replicas".into(), expected, found });
+        }
+        self.replicas = replicas;
+        Ok(())
     }
 
     /// Rounds done: the parity decides which neighbours may swap next.

@@ -1,0 +1,223 @@
+//! Mean field and its bound.
+
+use crate::machines::{all, assert_close, assert_gradient, discrete, noise, some_states};
+use harmonium::evaluation::bound;
+use harmonium::exact;
+use harmonium::machine::{Engine, Machine, State};
+use harmonium::moments::Moments;
+use harmonium::sampling::{Clamp, MeanField, mean_field};
+use harmonium::units::Units;
+
+/// `x` with the hidden layers at random means of a factorised `q`.
+fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
+    let mut q = x.clone();
+    for l in machine.layer_ids().filter(|&l| !Clamp::visible(machine).holds_layer(l)) {
+        let layer = machine.layer(l);
+        for row in 0..x.n_rows() {
+            let theta = |i: usize| 3.0 * noise(seed, (l.0 * 50 + row) * 20 + i);
+            let mut means: Vec<f64> = (0..layer.len()).map(theta).collect();
+            layer.units.mean_in_place(&mut means, &layer.precision);
+            q.set_row(l, row, &means).unwrap();
+        }
+    }
+    q
+}
+
+/// Machines whose hidden units are discrete, so that $KL(q\|p)$ is a sum.
+fn with_discrete_hidden() -> Vec<(String, Machine)> {
+    let hidden_discrete = |m: &Machine| {
+        let clamp = Clamp::visible(m);
+        m.layer_ids().all(|l| clamp.holds_layer(l) || m.layer(l).units.is_discrete())
+    };
+    all().into_iter().filter(|(_, m)| hidden_discrete(m) && m.layers().len() > 1).collect()
+}
+
+/// The probability that independent units with means `q` take the values of `x`.
+fn factorised(machine: &Machine, q: &State, row: usize, x: &State, state: usize) -> f64 {
+    let clamp = Clamp::visible(machine);
+    let mut p = 1.0;
+    for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+        for (m, x) in q.row(l, row).iter().zip(x.row(l, state)) {
+            p *= match machine.layer(l).units {
+                Units::Binary => if *x == 1.0 { *m } else { 1.0 - m },
+                Units::Spin => 0.5 * (1.0 + x * m),
+                _ => if *x == 1.0 { *m } else { 1.0 },
+            };
+        }
+    }
+    p
+}
+
+#[test]
+fn the_bound_misses_the_likelihood_by_the_kl_divergence() {
+    for (name, machine) in with_discrete_hidden() {
+        let x = some_states(&machine, 3, 21);
+        let clamp = Clamp::visible(&machine);
+        let log_z = exact::log_partition(&machine).unwrap();
+        let log_p = exact::log_probabilities(&machine, &clamp, &x).unwrap();
+        for seed in 0..4 {
+            let q = random_means(&machine, &x, seed);
+            let elbo = bound::unnormalised(&machine, &clamp, &q).unwrap();
+            for row in 0..x.n_rows() {
+                let states = exact::states(&machine, &clamp, &x, row).unwrap();
+                let p = exact::probabilities(&machine, &states).unwrap();
+                let kl: f64 = (0..states.n_rows())
+                    .map(|s| {
+                        let q = factorised(&machine, &q, row, &states, s);
+                        if q > 0.0 { q * (q / p[s]).ln() } else { 0.0 }
+                    })
+                    .sum();
+                assert!(kl >= -1e-12, "{name}: KL = {kl}");
+                assert_close(log_p[row] - (elbo[row] - log_z), kl, 1e-10, &name);
+            }
+        }
+    }
+}
+
+#[test]
+fn sequential_mean_field_never_lowers_the_bound() {
+    for (name, machine) in all() {
+        let engine = Engine::new(&machine);
+        let clamp = Clamp::visible(&machine);
+        let x = some_states(&machine, 5, 22);
+        for damping in [0.0, 0.5] {
+            let mut q = random_means(&machine, &x, 5);
+            let mut before = bound::unnormalised(&machine, &clamp, &q).unwrap();
+            let first = before.clone();
+            for _ in 0..20 {
+                let one = MeanField { tolerance: 0.0, max_sweeps: 1, damping };
+                mean_field(&machine, &engine, &clamp, &mut q, one).unwrap();
+                let after = bound::unnormalised(&machine, &clamp, &q).unwrap();
+                for (b, a) in before.iter().zip(&after) {
+                    assert!(*a >= b - 1e-12 * (1.0 + b.abs()), "{name}: {b} fell to {a}");
+                }
+                before = after;
+            }
+            let clamped_all = machine.layer_ids().all(|l| clamp.holds_layer(l));
+            assert!(clamped_all || before.iter().zip(&first).any(|(a, b)| a > b), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_fixed_point_is_stationary_and_reported() {
+    let settings = MeanField { tolerance: 1e-12, max_sweeps: 2000, damping: 0.0 };
+    for (name, machine) in all() {
+        let engine = Engine::new(&machine);
+        let clamp = Clamp::visible(&machine);
+        let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
+        let report = mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+        assert_eq!(report.unconverged, 0, "{name}: {report:?}");
+        assert!(report.change <= 1e-12 && report.mean_sweeps <= report.sweeps as f64);
+        // Along each mean, kept inside its simplex, the slope of the bound is zero.
+        for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+            let layer = machine.layer(l);
+            let group = layer.units.group();
+            for i in 0..layer.len() {
+                let slope = |h: f64| {
+                    let mut moved = q.clone();
+                    let mut values = q.row(l, 0).to_vec();
+                    values[i] += h;
+                    if group > 1 {
+                        let other = i / group * group + (i + 1) % group;
+                        values[other] -= h;
+                    }
+                    moved.set_row(l, 0, &values).unwrap();
+                    bound::unnormalised(&machine, &clamp, &moved).unwrap()[0]
+                };
+                let h = 1e-6;
+                let numeric = (slope(h) - slope(-h)) / (2.0 * h);
+                assert!(numeric.abs() < 1e-5, "{name}: {numeric} at {l:?}, {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_not_converged_says_so() {
+    let (_, machine) = discrete().into_iter().find(|m| m.0 == "lateral of binary").unwrap();
+    let engine = Engine::new(&machine);
+    let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
+    let one = MeanField { tolerance: 1e-12, max_sweeps: 1, damping: 0.0 };
+    let report = mean_field(&machine, &engine, &Clamp::visible(&machine), &mut q, one).unwrap();
+    assert_eq!((report.sweeps, report.unconverged), (1, 3));
+    assert!(report.change > 1e-12);
+}
+
+#[test]
+fn mean_field_is_exact_where_the_posterior_factorises() {
+    let mut tried = 0;
+    for (name, machine) in all() {
+        let clamp = Clamp::visible(&machine);
+        let hidden: Vec<_> = machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect();
+        let sees = hidden.iter().any(|&l| hidden.iter().any(|&m| machine.coupled(l, m)));
+        if sees || hidden.is_empty() {
+            continue;
+        }
+        tried += 1;
+        let engine = Engine::new(&machine);
+        let x = some_states(&machine, 3, 24);
+        let mut q = random_means(&machine, &x, 7);
+        let report =
+            mean_field(&machine, &engine, &clamp, &mut q, MeanField::default()).unwrap();
+        assert_eq!(report.sweeps, 2, "{name}: one sweep moves, the second sees that it is done");
+        let weights = [0.5, 0.25, 0.25];
+        let exact = exact::moments(&machine, &clamp, &x, &weights).unwrap();
+        let mut found = Moments::zeros(&machine);
+        found.add(&machine, &q, &weights);
+        for (a, b) in exact.slices().concat().iter().zip(found.slices().concat()) {
+            assert_close(*a, b, 1e-11, &name);
+        }
+        let elbo = bound::unnormalised(&machine, &clamp, &q).unwrap();
+        let sums = exact::log_sums(&machine, &clamp, &x).unwrap();
+        for (a, b) in sums.iter().zip(&elbo) {
+            assert_close(*a, *b, 1e-11, &name);
+        }
+    }
+    assert!(tried >= 8);
+}
+
+/// With q fixed the gradient of the bound is a difference of moments, for every parameter.
+#[test]
+fn mean_field_gradients_are_slopes_of_the_bound() {
+    for (name, machine) in all() {
+        let engine = Engine::new(&machine);
+        let clamp = Clamp::visible(&machine);
+        let mut q = random_means(&machine, &some_states(&machine, 2, 25), 8);
+        let settings = MeanField { tolerance: 1e-13, max_sweeps: 3000, damping: 0.0 };
+        mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+        let mut gradient = Moments::zeros(&machine);
+        gradient.add(&machine, &q, &[0.5, 0.5]);
+        let one = State::zeros(&machine, 1).unwrap();
+        let model = exact::moments(&machine, &Clamp::none(), &one, &[1.0]).unwrap();
+        let gradient = gradient.minus(&model);
+        // At the fixed point q may be held or found anew: the slope is the same (envelope).
+        assert_gradient(&name, &machine, &gradient, |m| {
+            let mut q = q.clone();
+            mean_field(m, &Engine::new(m), &clamp, &mut q, settings).unwrap();
+            let elbo = bound::unnormalised(m, &clamp, &q).unwrap();
+            elbo.iter().sum::<f64>() / 2.0 - exact::log_partition(m).unwrap()
+        });
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_its_neighbours() {
+    for (name, machine) in all() {
+        let engine = Engine::new(&machine);
+        let clamp = Clamp::visible(&machine);
+        let mut many = random_means(&machine, &some_states(&machine, 40, 26), 9);
+        let start = many.clone();
+        mean_field(&machine, &engine, &clamp, &mut many, MeanField::default()).unwrap();
+        for row in [0, 17, 39] {
+            let mut one = State::zeros(&machine, 1).unwrap();
+            for l in machine.layer_ids() {
+                one.set_row(l, 0, start.row(l, row)).unwrap();
+            }
+            mean_field(&machine, &engine, &clamp, &mut one, MeanField::default()).unwrap();
+            for l in machine.layer_ids() {
+                assert_eq!(one.row(l, 0), many.row(l, row), "{name}");
+            }
+        }
+    }
+}

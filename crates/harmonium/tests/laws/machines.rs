@@ -1,0 +1,208 @@
+//! The machines under law, all with strong weights and non-zero offsets.
+
+use harmonium::exact;
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights};
+use harmonium::moments::Moments;
+use harmonium::random::{Site, Stream};
+use harmonium::sampling::Clamp;
+use harmonium::units::Units;
+
+/// A number in (-1/2, 1/2), different for each address.
+pub(crate) fn noise(seed: u64, i: usize) -> f64 {
+    Stream::new(seed).uniform(Site::default(), i) - 0.5
+}
+
+const CATEGORICAL: Units = Units::Categorical { q: 3 };
+
+/// A graph: kinds and sizes of the layers, how many of them are visible, and the couplings.
+struct Graph {
+    name: &'static str,
+    layers: Vec<(Units, usize)>,
+    n_visible: usize,
+    edges: &'static [(usize, usize)],
+    /// Scale of the weights: weak where Gaussian units see each other.
+    strength: f64,
+}
+
+fn build(graph: &Graph, seed: u64) -> Machine {
+    let layers: Vec<Layer> = graph
+        .layers
+        .iter()
+        .enumerate()
+        .map(|(l, &(units, n))| {
+            let role = if l < graph.n_visible { Role::Visible } else { Role::Hidden };
+            let mut layer = Layer::new(format!("layer{l}"), role, units, n).unwrap();
+            let at = |k: u64, i: usize| noise(seed * 100 + k, l * 40 + i);
+            layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * at(1, i));
+            layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = 0.2 + at(2, i));
+            layer.precision.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
+            layer
+        })
+        .collect();
+    let couplings = graph
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(c, &(a, b))| {
+            let w = |i: usize, j: usize| {
+                4.0 * graph.strength * noise(seed * 100 + 50 + c as u64, i * 31 + j)
+            };
+            if a == b {
+                let (n, units) = (layers[a].len(), layers[a].units);
+                let triangle =
+                    Triangle::from_fn(n, |i, j| if units.same_unit(i, j) { 0.0 } else { w(i, j) });
+                Coupling::lateral(LayerId(a), triangle.unwrap())
+            } else {
+                let matrix = Matrix::from_fn(layers[a].len(), layers[b].len(), w).unwrap();
+                Coupling::between(LayerId(a), LayerId(b), matrix)
+            }
+        })
+        .collect();
+    Machine::new(layers, couplings).unwrap().with_constant(0.3).unwrap()
+}
+
+/// RBM, chain, tree, triangle, both laterals and fully visible, of every discrete kind.
+pub(crate) fn discrete() -> Vec<(String, Machine)> {
+    let mut all = Vec::new();
+    for (k, units) in [Units::Binary, Units::Spin, CATEGORICAL].into_iter().enumerate() {
+        let (b, s) = (Units::Binary, Units::Spin);
+        let graphs = [
+            ("rbm", vec![(units, 2), (b, 3)], 1, &[(0, 1)][..]),
+            ("rbm with hidden", vec![(b, 3), (units, 2)], 1, &[(0, 1)]),
+            ("chain", vec![(units, 2), (b, 2), (s, 2)], 1, &[(0, 1), (1, 2)]),
+            ("tree", vec![(units, 1), (b, 2), (b, 2), (s, 1)], 2, &[(0, 2), (1, 2), (2, 3)]),
+            ("triangle", vec![(units, 2), (b, 2), (s, 1)], 1, &[(0, 1), (1, 2), (0, 2)]),
+            ("lateral", vec![(units, 2), (b, 3)], 1, &[(0, 1), (0, 0), (1, 1)]),
+            ("hidden lateral", vec![(b, 2), (units, 2)], 1, &[(1, 1), (0, 1)]),
+            ("visible only", vec![(units, 3)], 1, &[(0, 0)]),
+        ];
+        for (name, layers, n_visible, edges) in graphs {
+            let graph = Graph { name, layers, n_visible, edges, strength: 1.0 };
+            let machine = build(&graph, 7 + k as u64);
+            all.push((format!("{} of {}", graph.name, units.name()), machine));
+        }
+    }
+    all
+}
+
+/// Machines with real units: seen only by discrete ones, or by each other (`coupled`).
+pub(crate) fn gaussian() -> Vec<(String, Machine)> {
+    let (b, g, s) = (Units::Binary, Units::Gaussian, Units::Spin);
+    let graphs = [
+        Graph { name: "gaussian rbm", layers: vec![(g, 2), (b, 3)], n_visible: 1, edges: &[(0, 1)], strength: 0.6 },
+        Graph { name: "gaussian hidden", layers: vec![(b, 3), (g, 2)], n_visible: 1, edges: &[(0, 1)], strength: 0.6 },
+        Graph { name: "gaussian chain", layers: vec![(g, 2), (b, 2), (s, 2)], n_visible: 1, edges: &[(0, 1), (1, 2)], strength: 0.6 },
+        Graph { name: "gaussian tree", layers: vec![(g, 1), (CATEGORICAL, 1), (b, 2)], n_visible: 2, edges: &[(0, 2), (1, 2)], strength: 0.6 },
+        Graph { name: "gaussian with hidden lateral", layers: vec![(g, 2), (b, 3)], n_visible: 1, edges: &[(0, 1), (1, 1)], strength: 0.6 },
+        Graph { name: "coupled gaussian lateral", layers: vec![(g, 2), (b, 2)], n_visible: 1, edges: &[(0, 0), (0, 1)], strength: 0.3 },
+        Graph { name: "coupled gaussian layers", layers: vec![(g, 1), (g, 1), (b, 2)], n_visible: 1, edges: &[(0, 1), (1, 2)], strength: 0.3 },
+    ];
+    graphs.iter().map(|g| (g.name.to_string(), build(g, 3))).collect()
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<(String, Machine)> {
+    discrete().into_iter().chain(gaussian()).collect()
+}
+
+/// Every state of a machine of discrete units.
+pub(crate) fn every_state(machine: &Machine) -> State {
+    exact::states(machine, &Clamp::none(), &State::zeros(machine, 1).unwrap(), 0).unwrap()
+}
+
+/// `n` states whose real units are anywhere and whose other units have possible values.
+pub(crate) fn some_states(machine: &Machine, n: usize, seed: u64) -> State {
+    let mut x = State::zeros(machine, n).unwrap();
+    for l in machine.layer_ids() {
+        let layer = machine.layer(l);
+        for row in 0..n {
+            let at = |i: usize| noise(seed, (l.0 * 1000 + row) * 20 + i) + 0.5;
+            let mut values = Vec::new();
+            for unit in 0..layer.n_units() {
+                match layer.units.configurations() {
+                    Some(all) => {
+                        let k = (at(unit) * all.0.len() as f64) as usize;
+                        values.extend_from_slice(&all.0[k]);
+                    }
+                    None => values.push(4.0 * at(unit) - 2.0),
+                }
+            }
+            x.set_row(l, row, &values).unwrap();
+        }
+    }
+    x
+}
+
+/// The values of all layers of a row, for comparing states.
+pub(crate) fn key(machine: &Machine, x: &State, row: usize) -> Vec<u64> {
+    machine.layer_ids().flat_map(|l| x.row(l, row).to_vec()).map(f64::to_bits).collect()
+}
+
+/// The machine with `step` added to its parameters.
+pub(crate) fn moved(machine: &Machine, step: &Moments) -> Machine {
+    let mut layers = machine.layers().to_vec();
+    for (l, layer) in layers.iter_mut().enumerate() {
+        layer.bias.iter_mut().zip(&step.bias[l]).for_each(|(b, s)| *b += s);
+        layer.precision.iter_mut().zip(&step.precision[l]).for_each(|(g, s)| *g += s);
+    }
+    let couplings = machine.couplings().iter().zip(&step.weights).map(|(c, s)| {
+        let entries: Vec<f64> = c.weights.entries().iter().zip(s).map(|(w, s)| w + s).collect();
+        match &c.weights {
+            Weights::Between(w) => {
+                let (n, m) = w.shape();
+                let matrix = Matrix::from_rows(n, m, entries).unwrap();
+                Coupling::between(c.between.0, c.between.1, matrix)
+            }
+            Weights::Lateral(t) => {
+                let mut entries = entries.into_iter();
+                let triangle = Triangle::from_fn(t.n(), |_, _| entries.next().unwrap()).unwrap();
+                Coupling::lateral(c.between.0, triangle)
+            }
+        }
+    });
+    let machine_constant = machine.constant();
+    Machine::new(layers, couplings.collect()).unwrap().with_constant(machine_constant).unwrap()
+}
+
+/// Compares an analytic gradient with central differences of `f`, parameter by parameter.
+pub(crate) fn assert_gradient(
+    name: &str,
+    machine: &Machine,
+    gradient: &Moments,
+    f: impl Fn(&Machine) -> f64,
+) {
+    let h = 1e-5;
+    let mut probe = Moments::zeros(machine);
+    let sizes: Vec<usize> = probe.slices().iter().map(|s| s.len()).collect();
+    for (s, &n) in sizes.iter().enumerate() {
+        for i in 0..n {
+            if inside_one_unit(machine, s, i) {
+                assert_eq!(gradient.slices()[s][i], 0.0, "{name}: weight inside a unit");
+                continue;
+            }
+            probe.slices_mut()[s][i] = h;
+            let up = f(&moved(machine, &probe));
+            probe.slices_mut()[s][i] = -h;
+            let down = f(&moved(machine, &probe));
+            probe.slices_mut()[s][i] = 0.0;
+            let (numeric, analytic) = ((up - down) / (2.0 * h), gradient.slices()[s][i]);
+            assert!(
+                (numeric - analytic).abs() < 1e-6 * (1.0 + analytic.abs()),
+                "{name}: slice {s}, entry {i}: {analytic} is not the slope {numeric}"
+            );
+        }
+    }
+}
+
+/// Whether slice `s`, entry `i` of the parameters is a lateral weight inside one unit.
+fn inside_one_unit(machine: &Machine, s: usize, i: usize) -> bool {
+    let Some(c) = s.checked_sub(2 * machine.layers().len()) else { return false };
+    let coupling = &machine.couplings()[c];
+    let Weights::Lateral(t) = &coupling.weights else { return false };
+    let pair = (0..t.n()).flat_map(|a| (a + 1..t.n()).map(move |b| (a, b))).nth(i).unwrap();
+    machine.layer(coupling.between.0).units.same_unit(pair.0, pair.1)
+}
+
+pub(crate) fn assert_close(a: f64, b: f64, tolerance: f64, what: &str) {
+    assert!((a - b).abs() <= tolerance * (1.0 + a.abs()), "{what}: {a} != {b}");
+}

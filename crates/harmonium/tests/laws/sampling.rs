@@ -1,0 +1,403 @@
+//! Samplers leave the exact distribution where it is, and move as their conditionals say.
+
+use crate::machines::{assert_close, discrete, every_state, gaussian, key, some_states};
+use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::exact;
+use harmonium::machine::{Base, Coupling, Engine, Layer, LayerId, Machine, Role, State, Triangle};
+use harmonium::random::{Site, Stream};
+use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
+use harmonium::units::Units;
+use harmonium_kernels::bits::BitMatrix;
+use std::collections::BTreeMap;
+
+const CHAINS: usize = 20_000;
+
+/// Rows drawn from `p` over the rows of `states`.
+fn draw(machine: &Machine, states: &State, p: &[f64], n: usize, stream: Stream) -> State {
+    let mut x = State::zeros(machine, n).unwrap();
+    for row in 0..n {
+        let mut u = stream.uniform(Site::default(), row);
+        let chosen = p.iter().position(|p| {
+            u -= p;
+            u < 0.0
+        });
+        for l in machine.layer_ids() {
+            x.set_row(l, row, states.row(l, chosen.unwrap_or(p.len() - 1))).unwrap();
+        }
+    }
+    x
+}
+
+/// How often each row of `states` occurs in `x`.
+fn count(machine: &Machine, states: &State, x: &State, rows: impl Iterator<Item = usize>) -> Vec<f64> {
+    let places: BTreeMap<Vec<u64>, usize> =
+        (0..states.n_rows()).map(|s| (key(machine, states, s), s)).collect();
+    let mut counts = vec![0.0; states.n_rows()];
+    for row in rows {
+        counts[places[&key(machine, x, row)]] += 1.0;
+    }
+    counts
+}
+
+/// The exact distribution after one sweep from `start`, by resampling unit after unit over the
+/// list of all states: what a sampler must do, written without one.
+fn one_sweep(machine: &Machine, clamp: &Clamp, states: &State, start: usize) -> Vec<f64> {
+    let weights = exact::probabilities(machine, states).unwrap();
+    let keys: Vec<Vec<u64>> = (0..states.n_rows()).map(|s| key(machine, states, s)).collect();
+    let mut p = vec![0.0; states.n_rows()];
+    p[start] = 1.0;
+    let first_entry = |l: LayerId| machine.layers()[..l.0].iter().map(Layer::len).sum::<usize>();
+    for l in machine.schedule().concat() {
+        let group = machine.layer(l).units.group();
+        for unit in 0..machine.layer(l).n_units() {
+            if clamp.holds(l, 0, unit) {
+                continue;
+            }
+            // States that differ in this unit only are one class.
+            let at = first_entry(l) + unit * group;
+            let mut classes: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
+            for (s, key) in keys.iter().enumerate() {
+                let mut rest = key.clone();
+                rest.drain(at..at + group);
+                classes.entry(rest).or_default().push(s);
+            }
+            for class in classes.values() {
+                let mass: f64 = class.iter().map(|&s| p[s]).sum();
+                let total: f64 = class.iter().map(|&s| weights[s]).sum();
+                class.iter().for_each(|&s| p[s] = mass * weights[s] / total);
+            }
+        }
+    }
+    p
+}
+
+#[test]
+fn gibbs_sampling_is_stationary() {
+    for (name, machine) in discrete() {
+        let states = every_state(&machine);
+        let p = exact::probabilities(&machine, &states).unwrap();
+        let mut x = draw(&machine, &states, &p, CHAINS, Stream::new(1));
+        gibbs(&machine, &Engine::new(&machine), &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
+        assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
+    }
+}
+
+/// An identity sampler, a wrong colour or a missed lateral input fails here.
+#[test]
+fn one_sweep_moves_as_the_conditionals_say() {
+    for (name, machine) in discrete() {
+        let states = every_state(&machine);
+        for start in [0, states.n_rows() / 2] {
+            let p = one_sweep(&machine, &Clamp::none(), &states, start);
+            let mut x = draw(&machine, &states, &delta(start, p.len()), CHAINS, Stream::new(3));
+            let engine = Engine::new(&machine);
+            gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
+            let counts = count(&machine, &states, &x, 0..CHAINS);
+            assert_distributed(&format!("{name} from {start}"), &counts, &p);
+        }
+    }
+}
+
+fn delta(at: usize, n: usize) -> Vec<f64> {
+    (0..n).map(|s| f64::from(u8::from(s == at))).collect()
+}
+
+#[test]
+fn clamped_sampling_moves_only_what_is_free() {
+    for (name, machine) in discrete() {
+        let x = some_states(&machine, 1, 31);
+        for (held, clamp) in [
+            ("visible", Clamp::visible(&machine)),
+            ("first unit", Clamp::none().with_units(LayerId(0), (0..machine.layer(LayerId(0)).n_units()).map(|u| u == 0).collect())),
+        ] {
+            if machine.layer_ids().all(|l| clamp.holds_layer(l)) {
+                continue;
+            }
+            let states = exact::states(&machine, &clamp, &x, 0).unwrap();
+            let p = exact::probabilities(&machine, &states).unwrap();
+            let engine = Engine::new(&machine);
+            let mut chains = draw(&machine, &states, &p, CHAINS, Stream::new(5));
+            gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
+            let what = format!("{name}, {held} held");
+            // A state that moved what is held has no place among `states`, and `count` panics.
+            assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
+            let p = one_sweep(&machine, &clamp, &states, 0);
+            let mut chains = draw(&machine, &states, &delta(0, p.len()), CHAINS, Stream::new(7));
+            gibbs(&machine, &engine, &clamp, &mut chains, 1, Stream::new(8)).unwrap();
+            assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
+        }
+    }
+}
+
+#[test]
+fn a_mask_holds_row_by_row() {
+    for (name, machine) in discrete() {
+        let l = LayerId(0);
+        let n = machine.layer(l).n_units();
+        if n == 1 {
+            continue; // a mask with one unit per row would hold the whole layer
+        }
+        let x = some_states(&machine, 200, 32);
+        let mut mask = BitMatrix::zeros(200, n);
+        for row in 0..200 {
+            mask.set(row, row % n, true);
+        }
+        let mut y = x.clone();
+        let clamp = Clamp::none().with_mask(l, mask);
+        gibbs(&machine, &Engine::new(&machine), &clamp, &mut y, 5, Stream::new(9)).unwrap();
+        let group = machine.layer(l).units.group();
+        let mut moved = 0;
+        for row in 0..200 {
+            for unit in 0..n {
+                let range = unit * group..(unit + 1) * group;
+                let same = x.row(l, row)[range.clone()] == y.row(l, row)[range];
+                assert!(same || unit != row % n, "{name}: row {row} moved a held unit");
+                moved += usize::from(!same);
+            }
+        }
+        assert!(moved > 20, "{name}: only {moved} free units moved");
+    }
+}
+
+/// Gaussian machines: the discrete part is drawn from its exact marginal, the real part from its
+/// conditional; both must stay there.
+#[test]
+fn gibbs_sampling_is_stationary_with_real_units() {
+    for (name, machine) in gaussian() {
+        if name.starts_with("coupled") {
+            continue; // their real units have no closed conditional to start from
+        }
+        let (chains, p, states, real) = exact_start(&machine);
+        let mut x = chains;
+        let engine = Engine::new(&machine);
+        gibbs(&machine, &engine, &Clamp::none(), &mut x, 2, Stream::new(12)).unwrap();
+        let held: Vec<LayerId> = machine.layer_ids().filter(|l| !real.contains(l)).collect();
+        let keys = |x: &State, row: usize| -> Vec<u64> {
+            held.iter().flat_map(|&l| x.row(l, row).to_vec()).map(f64::to_bits).collect()
+        };
+        let places: BTreeMap<Vec<u64>, usize> =
+            (0..states.n_rows()).map(|s| (keys(&states, s), s)).collect();
+        let mut counts = vec![0.0; states.n_rows()];
+        (0..CHAINS).for_each(|row| counts[places[&keys(&x, row)]] += 1.0);
+        assert_distributed(&name, &counts, &p);
+        assert_moments(&name, &machine, &x, &real);
+    }
+}
+
+/// Coupled real units: long chains have the moments of the exact Gaussian mixture.
+#[test]
+fn coupled_real_units_reach_their_exact_moments() {
+    for (name, machine) in gaussian().into_iter().filter(|m| m.0.starts_with("coupled")) {
+        let real: Vec<LayerId> =
+            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+        let start = Base::of_biases(&machine);
+        let mut x = independent(&machine, &start, CHAINS, Stream::new(13)).unwrap();
+        let engine = Engine::new(&machine);
+        gibbs(&machine, &engine, &Clamp::none(), &mut x, 60, Stream::new(14)).unwrap();
+        assert_moments(&name, &machine, &x, &real);
+    }
+}
+
+fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
+    let one = State::zeros(machine, 1).unwrap();
+    let exact = exact::moments(machine, &Clamp::none(), &one, &[1.0]).unwrap();
+    for &l in real {
+        for i in 0..machine.layer(l).len() {
+            let values: Vec<f64> = (0..x.n_rows()).map(|r| x.row(l, r)[i]).collect();
+            assert_mean(&format!("{name}: mean"), &values, exact.bias[l.0][i]);
+            let squares: Vec<f64> = values.iter().map(|v| -0.5 * v * v).collect();
+            assert_mean(&format!("{name}: square"), &squares, exact.precision[l.0][i]);
+        }
+    }
+}
+
+/// Chains at the exact distribution of a machine whose real layers see only discrete ones.
+fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
+    let real: Vec<LayerId> =
+        machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+    // All states of the discrete part, the real units at zero.
+    let zero = State::zeros(machine, 1).unwrap();
+    let states = exact::states(machine, &Clamp::layers(real.clone()), &zero, 0).unwrap();
+    let held = machine.layer_ids().filter(|l| !real.contains(l));
+    let logs = exact::log_probabilities(machine, &Clamp::layers(held), &states).unwrap();
+    let p: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
+    assert_close(1.0, p.iter().sum(), 1e-10, "marginals sum to one");
+    let mut x = draw(machine, &states, &p, CHAINS, Stream::new(10));
+    for &l in &real {
+        let layer = machine.layer(l);
+        for row in 0..CHAINS {
+            let mut values = machine.theta(l, &x, row).unwrap();
+            for (i, v) in values.iter_mut().enumerate() {
+                let site = Site { row: row as u32, sweep: 0, lane: l.0 as u32 };
+                let z = Stream::new(11).normal(site, i);
+                *v = *v / layer.precision[i] + z / layer.precision[i].sqrt();
+            }
+            x.set_row(l, row, &values).unwrap();
+        }
+    }
+    (x, p, states, real)
+}
+
+#[test]
+fn parallel_tempering_is_stationary_at_every_temperature() {
+    let betas = [0.0, 0.4, 1.0];
+    for (name, machine) in discrete() {
+        let states = every_state(&machine);
+        let base = Base::of_biases(&machine);
+        let ladders = CHAINS / 2;
+        let mut tempering =
+            Tempering::new(&machine, ladders, &betas, base.clone(), Stream::new(15)).unwrap();
+        let at: Vec<Vec<f64>> = betas
+            .iter()
+            .map(|&b| exact::probabilities(&machine.temper(&base, b).unwrap(), &states).unwrap())
+            .collect();
+        // Put each temperature at its own exact distribution, then let them sweep and swap.
+        let mut x = State::zeros(&machine, ladders * 3).unwrap();
+        for (k, p) in at.iter().enumerate() {
+            let rows = draw(&machine, &states, p, ladders, Stream::new(16 + k as u64));
+            for ladder in 0..ladders {
+                for l in machine.layer_ids() {
+                    x.set_row(l, ladder * 3 + k, rows.row(l, ladder)).unwrap();
+                }
+            }
+        }
+        tempering.set_replicas(&machine, x).unwrap();
+        tempering.advance(&machine, &Engine::new(&machine), 3, Stream::new(20)).unwrap();
+        for (k, p) in at.iter().enumerate() {
+            let rows = (0..ladders).map(|l| l * 3 + k);
+            let counts = count(&machine, &states, tempering.replicas(), rows);
+            assert_distributed(&format!("{name} at beta {}", betas[k]), &counts, p);
+        }
+        for swap in tempering.swap_rates() {
+            assert!(swap.proposed >= ladders as u64 && swap.accepted < swap.proposed, "{name}");
+            assert!(swap.rate() > 0.05, "{name}: {swap:?}");
+        }
+        let targets = tempering.targets(&machine).unwrap();
+        assert_eq!(targets.n_rows(), ladders);
+        assert_eq!(key(&machine, &targets, 1), key(&machine, tempering.replicas(), 5));
+    }
+}
+
+/// From the exact distribution, where a sweep changes nothing, exchanges happen as often as the
+/// formula says on average.
+#[test]
+fn replicas_swap_as_often_as_they_should() {
+    let (_, machine) = discrete().remove(0);
+    let states = every_state(&machine);
+    let base = Base::of_biases(&machine);
+    let n = 20_000;
+    let at = |b: f64| exact::probabilities(&machine.temper(&base, b).unwrap(), &states).unwrap();
+    let mut tempering = Tempering::new(&machine, n, &[0.0, 1.0], base.clone(), Stream::new(1)).unwrap();
+    let mut x = State::zeros(&machine, 2 * n).unwrap();
+    let (cold, hot) = (draw(&machine, &states, &at(1.0), n, Stream::new(2)), draw(&machine, &states, &at(0.0), n, Stream::new(3)));
+    for ladder in 0..n {
+        for l in machine.layer_ids() {
+            x.set_row(l, 2 * ladder, hot.row(l, ladder)).unwrap();
+            x.set_row(l, 2 * ladder + 1, cold.row(l, ladder)).unwrap();
+        }
+    }
+    tempering.set_replicas(&machine, x).unwrap();
+    tempering.advance(&machine, &Engine::new(&machine), 1, Stream::new(4)).unwrap();
+    let (p0, p1) = (at(0.0), at(1.0));
+    let mut accept = 0.0;
+    for a in 0..p0.len() {
+        for b in 0..p0.len() {
+            // (hot a, cold b) -> (hot b, cold a)
+            accept += p0[a] * p1[b] * ((p0[b] * p1[a]) / (p0[a] * p1[b])).min(1.0);
+        }
+    }
+    let found = tempering.swap_rates()[0];
+    let error = (accept * (1.0 - accept) / n as f64).sqrt();
+    assert_eq!(found.proposed, n as u64);
+    assert!((found.rate() - accept).abs() < 5.0 * error, "{} is not {accept}", found.rate());
+}
+
+#[test]
+fn annealing_finds_the_ground_state() {
+    let betas: Vec<f64> = (1..=300).map(|k| 0.1 * f64::from(k)).collect();
+    for (name, machine) in discrete() {
+        let states = every_state(&machine);
+        let energies = machine.energies(&states).unwrap();
+        let lowest = energies.iter().copied().fold(f64::INFINITY, f64::min);
+        let engine = Engine::new(&machine);
+        let base = Base::uniform(&machine);
+        let mut x = independent(&machine, &base, 64, Stream::new(40)).unwrap();
+        anneal(&machine, &engine, &Clamp::none(), &mut x, &betas, Stream::new(41)).unwrap();
+        let found = machine.energies(&x).unwrap();
+        let hits = found.iter().filter(|e| (**e - lowest).abs() < 1e-9).count();
+        assert!(hits >= 32, "{name}: {hits} of 64 chains reached {lowest}");
+        assert!(anneal(&machine, &engine, &Clamp::none(), &mut x, &[0.0], Stream::new(0)).is_err());
+    }
+}
+
+#[test]
+fn settling_never_raises_the_energy_and_ends_where_nothing_moves() {
+    for (name, machine) in discrete().into_iter().chain(gaussian()) {
+        let engine = Engine::new(&machine);
+        let mut x = some_states(&machine, 50, 42);
+        let mut before = machine.energies(&x).unwrap();
+        for _ in 0..30 {
+            settle(&machine, &engine, &Clamp::none(), &mut x, 1).unwrap();
+            let after = machine.energies(&x).unwrap();
+            for (b, a) in before.iter().zip(&after) {
+                assert!(*a <= b + 1e-12 * (1.0 + b.abs()), "{name}: {b} rose to {a}");
+            }
+            before = after;
+        }
+        let report = settle(&machine, &engine, &Clamp::none(), &mut x, 500).unwrap();
+        assert_eq!(report.unconverged, 0, "{name}");
+    }
+}
+
+/// Three patterns stored by Hebb's rule are recalled from damaged cues (Hopfield 1982).
+#[test]
+fn a_hopfield_network_recalls_its_patterns() {
+    let n = 64;
+    let pattern = |p: usize, i: usize| if crate::machines::noise(90 + p as u64, i) > 0.0 { 1.0 } else { -1.0 };
+    let hebb = |i: usize, j: usize| (0..3).map(|p| pattern(p, i) * pattern(p, j)).sum::<f64>() / n as f64;
+    let layer = Layer::new("spins", Role::Visible, Units::Spin, n).unwrap();
+    let couplings = vec![Coupling::lateral(LayerId(0), Triangle::from_fn(n, hebb).unwrap())];
+    let machine = Machine::new(vec![layer], couplings).unwrap();
+    let mut x = State::zeros(&machine, 3).unwrap();
+    for p in 0..3 {
+        let cue = |i: usize| if i % 7 == 0 { -pattern(p, i) } else { pattern(p, i) };
+        x.set_row(LayerId(0), p, &(0..n).map(cue).collect::<Vec<_>>()).unwrap();
+    }
+    settle(&machine, &Engine::new(&machine), &Clamp::none(), &mut x, 100).unwrap();
+    for p in 0..3 {
+        let overlap: f64 = x.row(LayerId(0), p).iter().enumerate().map(|(i, s)| s * pattern(p, i)).sum();
+        assert!(overlap >= n as f64 - 2.0, "pattern {p}: overlap {overlap} of {n}");
+    }
+}
+
+#[test]
+fn chains_go_on_from_where_they_are() {
+    for (name, machine) in discrete() {
+        let engine = Engine::new(&machine);
+        let mut chains = Chains::new(&machine, 5, Stream::new(1)).unwrap();
+        let mut state = chains.state().clone();
+        for step in 0..3 {
+            chains.advance(&machine, &engine, 2, Stream::new(step)).unwrap();
+            gibbs(&machine, &engine, &Clamp::none(), &mut state, 2, Stream::new(step)).unwrap();
+        }
+        assert_eq!(chains.state(), &state, "{name}");
+        assert!(Chains::new(&machine, 0, Stream::new(0)).is_err());
+    }
+}
+
+#[test]
+fn an_engine_follows_its_machine() {
+    let all = discrete();
+    let (name, before) = &all[5];
+    let mut step = harmonium::moments::Moments::zeros(before);
+    step.weights.iter_mut().flatten().enumerate().for_each(|(i, w)| *w = 0.1 * i as f64);
+    step.bias.iter_mut().flatten().for_each(|b| *b = -0.4);
+    let after = crate::machines::moved(before, &step);
+    let mut engine = Engine::new(before);
+    engine.refresh(&after);
+    let mut x = some_states(before, 30, 50);
+    let mut y = x.clone();
+    gibbs(&after, &engine, &Clamp::none(), &mut x, 3, Stream::new(1)).unwrap();
+    gibbs(&after, &Engine::new(&after), &Clamp::none(), &mut y, 3, Stream::new(1)).unwrap();
+    assert_eq!(x, y, "{name}");
+}

@@ -1,0 +1,203 @@
+//! Every unit kind: the four verbs against sums over its configurations.
+
+use crate::machines::{assert_close, noise};
+use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::random::{Site, Stream};
+use harmonium::units::{Draw, Units};
+
+const DISCRETE: [Units; 4] =
+    [Units::Binary, Units::Spin, Units::Categorical { q: 3 }, Units::Categorical { q: 5 }];
+
+/// Four units' worth of inputs.
+fn theta(units: Units, seed: u64) -> Vec<f64> {
+    (0..4 * units.group()).map(|i| 5.0 * noise(seed, i)).collect()
+}
+
+/// $p$ of each configuration of one unit, and the logarithm of their sum.
+fn weights(units: Units, theta: &[f64]) -> (Vec<f64>, f64) {
+    let dot = |c: &Vec<f64>| c.iter().zip(theta).map(|(c, t)| c * t).sum::<f64>();
+    let e: Vec<f64> = units.configurations().unwrap().0.iter().map(|c| dot(c).exp()).collect();
+    let z: f64 = e.iter().sum();
+    (e.iter().map(|e| e / z).collect(), z.ln())
+}
+
+#[test]
+fn means_and_partition_functions_are_sums_over_configurations() {
+    for units in DISCRETE {
+        for seed in 0..20 {
+            let theta = theta(units, seed);
+            let mut mean = theta.clone();
+            units.mean_in_place(&mut mean, &[]);
+            let mut log_z = 0.0;
+            for (t, m) in theta.chunks(units.group()).zip(mean.chunks(units.group())) {
+                let (p, l) = weights(units, t);
+                log_z += l;
+                for (i, m) in m.iter().enumerate() {
+                    let configurations = units.configurations().unwrap().0;
+                    let expected: f64 = p.iter().zip(&configurations).map(|(p, c)| p * c[i]).sum();
+                    assert_close(expected, *m, 1e-12, units.name());
+                }
+            }
+            assert_close(log_z, units.log_partition(&theta, &[]), 1e-12, units.name());
+        }
+    }
+}
+
+#[test]
+fn the_mode_is_the_most_probable_configuration() {
+    for units in DISCRETE {
+        for seed in 0..20 {
+            let theta = theta(units, seed);
+            let mut mode = theta.clone();
+            units.mode_in_place(&mut mode, &[]);
+            for (t, m) in theta.chunks(units.group()).zip(mode.chunks(units.group())) {
+                let (p, _) = weights(units, t);
+                let best = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
+                assert_eq!(m, units.configurations().unwrap().0[best], "{}", units.name());
+            }
+        }
+        let mut tie = vec![0.0; units.group()];
+        units.mode_in_place(&mut tie, &[]);
+        assert_eq!(tie, units.configurations().unwrap().0[0], "ties go to the lower value");
+    }
+}
+
+#[test]
+fn samples_have_the_probabilities_of_the_configurations() {
+    for units in DISCRETE {
+        let theta = theta(units, 3);
+        let group = units.group();
+        let configurations = units.configurations().unwrap().0;
+        let mut counts = vec![vec![0.0; configurations.len()]; 4];
+        for row in 0..20_000 {
+            let site = Site { row, sweep: 1, lane: 2 };
+            let mut x = theta.clone();
+            units.sample_in_place(&mut x, &[], Draw { stream: Stream::new(5), site, start: 0 });
+            for (counts, x) in counts.iter_mut().zip(x.chunks(group)) {
+                counts[configurations.iter().position(|c| c == x).unwrap()] += 1.0;
+            }
+        }
+        for (counts, t) in counts.iter().zip(theta.chunks(group)) {
+            assert_distributed(units.name(), counts, &weights(units, t).0);
+        }
+    }
+}
+
+#[test]
+fn a_piece_of_a_layer_draws_what_the_whole_would() {
+    for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
+        let theta = theta(units, 4);
+        let precision = if units.is_discrete() { vec![] } else { vec![0.7; theta.len()] };
+        let draw = |start| Draw { stream: Stream::new(9), site: Site::default(), start };
+        let mut whole = theta.clone();
+        units.sample_in_place(&mut whole, &precision, draw(0));
+        for start in (0..theta.len()).step_by(units.group()) {
+            let range = start..start + units.group();
+            let mut piece = theta[range.clone()].to_vec();
+            let own = if units.is_discrete() { &[][..] } else { &precision[range.clone()] };
+            units.sample_in_place(&mut piece, own, draw(start));
+            assert_eq!(piece, whole[range], "{} from entry {start}", units.name());
+        }
+    }
+}
+
+/// Simpson's rule over ±12 standard deviations.
+fn integral(f: impl Fn(f64) -> f64, centre: f64, width: f64) -> f64 {
+    let n = 4000;
+    let h = 24.0 * width / f64::from(n);
+    let at = |k: i32| f(centre - 12.0 * width + f64::from(k) * h);
+    (0..=n)
+        .map(|k| match k {
+            0 => at(k),
+            k if k == n => at(k),
+            k if k % 2 == 1 => 4.0 * at(k),
+            k => 2.0 * at(k),
+        })
+        .sum::<f64>()
+        * h
+        / 3.0
+}
+
+#[test]
+fn gaussian_verbs_are_integrals() {
+    for (theta, gamma) in [(0.7_f64, 1.3_f64), (-2.0, 0.4), (0.0, 5.0)] {
+        let weight = |x: f64| (theta * x - 0.5 * gamma * x * x).exp();
+        let (centre, width) = (theta / gamma, 1.0 / gamma.sqrt());
+        let z = integral(weight, centre, width);
+        let mean = integral(|x| x * weight(x), centre, width) / z;
+        let entropy = -integral(
+            |x| {
+                let p = weight(x) / z;
+                if p > 0.0 { p * p.ln() } else { 0.0 }
+            },
+            centre,
+            width,
+        );
+        let units = Units::Gaussian;
+        assert_close(z.ln(), units.log_partition(&[theta], &[gamma]), 1e-10, "log partition");
+        assert_close(entropy, units.entropy(&[mean], &[gamma]), 1e-8, "entropy");
+        for verb in [Units::mean_in_place, Units::mode_in_place] {
+            let mut x = [theta];
+            verb(units, &mut x, &[gamma]);
+            assert_close(mean, x[0], 1e-10, "mean and mode");
+        }
+        let draws: Vec<f64> = (0..20_000)
+            .map(|row| {
+                let mut x = [theta];
+                let site = Site { row, ..Site::default() };
+                let draw = Draw { stream: Stream::new(2), site, start: 0 };
+                units.sample_in_place(&mut x, &[gamma], draw);
+                x[0]
+            })
+            .collect();
+        assert_mean("sample", &draws, mean);
+        let squares: Vec<f64> = draws.iter().map(|x| (x - mean).powi(2)).collect();
+        assert_mean("variance", &squares, 1.0 / gamma);
+    }
+}
+
+#[test]
+fn entropies_are_those_of_the_configurations() {
+    for units in DISCRETE {
+        let theta = theta(units, 8);
+        let mut mean = theta.clone();
+        units.mean_in_place(&mut mean, &[]);
+        let expected: f64 = theta
+            .chunks(units.group())
+            .flat_map(|t| weights(units, t).0)
+            .map(|p| -p * p.ln())
+            .sum();
+        assert_close(expected, units.entropy(&mean, &[]), 1e-12, units.name());
+    }
+    let sure: [(Units, &[f64]); 3] = [
+        (Units::Binary, &[0.0, 1.0]),
+        (Units::Spin, &[-1.0, 1.0]),
+        (Units::Categorical { q: 2 }, &[0.0, 1.0]),
+    ];
+    for (units, mean) in sure {
+        assert_eq!(units.entropy(mean, &[]), 0.0, "what is sure has no entropy");
+    }
+}
+
+#[test]
+fn huge_inputs_stay_finite() {
+    for t in [-1e4, -800.0, 800.0, 1e4] {
+        assert!((Units::Binary.log_partition(&[t], &[]) - t.max(0.0)).abs() < 1e-9);
+        assert!((Units::Spin.log_partition(&[t], &[]) - t.abs()).abs() < 1e-9);
+        let mut x = [t, 0.0, -t];
+        Units::Categorical { q: 3 }.mean_in_place(&mut x, &[]);
+        assert!(x.iter().all(|p| p.is_finite()) && (x.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+    let mut x = [1e4, -1e4];
+    Units::Binary.mean_in_place(&mut x, &[]);
+    assert_eq!(x, [1.0, 0.0]);
+}
+
+#[test]
+fn neutral_means_are_means_at_zero() {
+    for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
+        let mut x = vec![0.0; units.group()];
+        units.mean_in_place(&mut x, &[1.0]);
+        assert_close(x[0], units.neutral_mean(), 1e-15, units.name());
+    }
+}
