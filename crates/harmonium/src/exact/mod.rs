@@ -122,6 +122,25 @@ pub fn gradient(
     Ok(data.minus(&moments(machine, &Clamp::none(), &one, &[1.0])?))
 }
 
+/// Whether no two Gaussian units see each other, so that $\sum_x e^{-E(x)}$ exists whatever the
+/// weights are.
+pub fn always_normalises(machine: &Machine) -> bool {
+    let real = |l: LayerId| !machine.layer(l).units.is_discrete();
+    machine.couplings().iter().all(|c| !(real(c.between.0) && real(c.between.1)))
+}
+
+/// Whether $\sum_x e^{-E(x)}$ exists: Gaussian units that see each other must leave a positive
+/// precision in every direction.
+///
+/// # Errors
+///
+/// [`Error::Diverges`] says where the precision fails.
+pub fn check_normalises(machine: &Machine) -> Result<(), Error> {
+    let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_discrete());
+    let clamp = Clamp::layers(discrete);
+    Problem::new(machine, &clamp, &State::zeros(machine, 1)?, 0).map(drop)
+}
+
 /// Every state that agrees with row `row` of `x` on the clamped units: slow, obviously right,
 /// and what the rest of this module is tested against.
 ///

@@ -3,6 +3,7 @@
 use super::observer::Observer;
 use super::plan::Plan;
 use crate::error::Error;
+use crate::exact;
 use crate::estimators::{Context, Estimator, Snapshot};
 use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role};
 use crate::moments::Moments;
@@ -11,6 +12,7 @@ use crate::sampling::Convergence;
 use crate::units::Units;
 use crate::units::gaussian::PRECISION;
 use harmonium_data::{Dataset, Values};
+use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -258,7 +260,7 @@ impl<'d> Trainer<'d> {
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         }
         let update_ratio = update_ratio(&self.machine, update);
-        apply(&mut self.machine, update);
+        apply_normalised(&mut self.machine, update)?;
         self.penalties.project(&mut self.machine);
         self.recenter(&data)?;
         self.batches_done += 1;
@@ -359,16 +361,37 @@ fn to_log_precision(machine: &Machine, gradient: &mut Moments) {
     }
 }
 
-/// Adds an update; precisions move on a logarithmic scale inside their bounds.
-fn apply(machine: &mut Machine, update: &Moments) {
+/// Adds an update, or the largest half, quarter, … of it after which the machine still has a
+/// distribution: couplings between Gaussian units must not outgrow their precision.
+fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error> {
+    const HALVINGS: i32 = 30;
+    if exact::always_normalises(machine) {
+        apply(machine, update, 1.0);
+        return Ok(());
+    }
+    let before = machine.clone();
+    let mut refused = Ok(());
+    for halving in 0..HALVINGS {
+        apply(machine, update, 0.5_f64.powi(halving));
+        refused = exact::check_normalises(machine);
+        if refused.is_ok() {
+            break;
+        }
+        machine.clone_from(&before);
+    }
+    refused
+}
+
+/// Adds `scale` times an update; precisions move on a logarithmic scale inside their bounds.
+fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
     for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
-        layer.bias.iter_mut().zip(&update.bias[l]).for_each(|(b, u)| *b += u);
+        add_scaled(&mut layer.bias, scale, &update.bias[l]);
         for (g, u) in layer.precision.iter_mut().zip(&update.precision[l]) {
-            *g = (*g * u.exp()).clamp(*PRECISION.start(), *PRECISION.end());
+            *g = (*g * (scale * u).exp()).clamp(*PRECISION.start(), *PRECISION.end());
         }
     }
     for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
-        c.weights.entries_mut().iter_mut().zip(u).for_each(|(w, u)| *w += u);
+        add_scaled(c.weights.entries_mut(), scale, u);
     }
 }
 

