@@ -20,9 +20,8 @@ const PIXELS: usize = 64;
 /// If the embedded file cannot be read, which a test rules out.
 pub fn digits() -> Result<(Table, Vec<u8>), Error> {
     let damaged = |reason: String| Error::Damaged { format: "digits", reason };
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(MultiGzDecoder::new(GZ));
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).from_reader(MultiGzDecoder::new(GZ));
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for record in reader.records() {
         let record = record.map_err(|e| damaged(e.to_string()))?;

@@ -1,0 +1,273 @@
+//! Plain tables of numbers: commas, semicolons, tabs or blanks, with or without a header.
+//!
+//! The delimiter is the one that cuts the first lines into equally many cells. The first line is
+//! a header if at least half of its cells are words where the second line has numbers, or if it
+//! counts 0, 1, 2, … over eight columns or more, as data frames without names do. Empty cells,
+//! `?`, `NA` and `NaN` are missing; lines that start with `#` are comments.
+
+use super::lines::{Lines, excerpt, number, without_mark};
+use super::rows::{Facts, Rows, is_missing};
+use crate::Error;
+use crate::options::{Columns, Options};
+use csv::{ByteRecord, ReaderBuilder, Trim};
+use std::io::BufRead;
+
+/// Lines looked at to find the delimiter.
+const LOOK_AT: usize = 32;
+/// Fewer counting cells than this may well be data.
+const MIN_COUNTING: usize = 8;
+
+/// How lines are cut into cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    At(u8),
+    /// At runs of blanks and tabs.
+    Blanks,
+}
+
+/// How lines are cut, and whether each ends with a delimiter too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    pub(crate) cut: Cut,
+    trailing: bool,
+}
+
+/// Finds out how the first lines are cut.
+pub(crate) fn style_of(head: &[u8]) -> Style {
+    let lines: Vec<&[u8]> = without_mark(head)
+        .split(|&b| b == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"))
+        .take(LOOK_AT)
+        .collect();
+    // The last line of the head may be cut off.
+    let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
+    let count = |line: &[u8], d: u8| count_outside_quotes(line, d);
+    let steady = |d: &u8| {
+        whole.first().is_some_and(|first| {
+            let n = count(first, *d);
+            n > 0 && whole.iter().all(|line| count(line, *d) == n)
+        })
+    };
+    let present = |d: &u8| whole.iter().any(|line| count(line, *d) > 0);
+    let candidates = [b',', b';', b'\t'];
+    let found = candidates
+        .iter()
+        .find(|d| steady(d))
+        .or_else(|| candidates[..2].iter().find(|d| present(d)));
+    let cut = found.map_or(Cut::Blanks, |&d| Cut::At(d));
+    let trailing = match cut {
+        Cut::At(d) => whole
+            .iter()
+            .all(|line| line.trim_ascii_end().last() == Some(&d) || line.last() == Some(&d)),
+        Cut::Blanks => false,
+    };
+    Style { cut, trailing }
+}
+
+fn count_outside_quotes(line: &[u8], delimiter: u8) -> usize {
+    let mut quoted = false;
+    line.iter()
+        .filter(|&&b| {
+            quoted ^= b == b'"';
+            b == delimiter && !quoted
+        })
+        .count()
+}
+
+/// Cells of one line after another.
+pub(crate) enum Records<'a> {
+    Csv(Box<csv::Reader<&'a mut dyn BufRead>>, Style),
+    Blanks(Lines<'a>),
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(style: Style, reader: &'a mut dyn BufRead) -> Self {
+        match style.cut {
+            Cut::Blanks => Self::Blanks(Lines::new(reader, b'#')),
+            Cut::At(delimiter) => {
+                let reader = ReaderBuilder::new()
+                    .delimiter(delimiter)
+                    .has_headers(false)
+                    .flexible(true)
+                    .comment(Some(b'#'))
+                    .trim(Trim::All)
+                    .from_reader(reader);
+                Self::Csv(Box::new(reader), style)
+            }
+        }
+    }
+
+    /// Reads the cells of the next line and returns its number, from 1.
+    pub(crate) fn next(&mut self, record: &mut ByteRecord) -> Result<Option<u64>, Error> {
+        match self {
+            Self::Csv(reader, style) => {
+                if !reader.read_byte_record(record).map_err(csv_error)? {
+                    return Ok(None);
+                }
+                if style.trailing && record.iter().last().is_some_and(<[u8]>::is_empty) {
+                    record.truncate(record.len() - 1);
+                }
+                Ok(Some(record.position().map_or(0, csv::Position::line)))
+            }
+            Self::Blanks(lines) => {
+                let Some((n, line)) = lines.next()? else { return Ok(None) };
+                record.clear();
+                line.split(u8::is_ascii_whitespace)
+                    .filter(|cell| !cell.is_empty())
+                    .for_each(|cell| record.push_field(cell));
+                Ok(Some(n))
+            }
+        }
+    }
+}
+
+fn csv_error(error: csv::Error) -> Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(e) => e.into(),
+        other => Error::Damaged { format: "CSV", reason: format!("{other:?}") },
+    }
+}
+
+/// Reads line by line. Cells outside the chosen columns need not be numbers.
+pub(crate) fn read(head: &[u8], reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+    let mut records = Records::new(style_of(head), reader);
+    let (mut first, mut next) = (ByteRecord::new(), ByteRecord::new());
+    let Some(mut line) = records.next(&mut first)? else {
+        return Err(Error::Empty { n_rows: 0, n_columns: 0 });
+    };
+    let mut next_line = records.next(&mut next)?;
+    let mut table = TextTable::new(rows.options(), first.len())?;
+    let mut facts = Facts::default();
+    if table.is_header(&first, next_line.map(|_| &next)) {
+        facts.notes = header_notes(&first);
+        facts.column_names =
+            Some(first.iter().map(|c| String::from_utf8_lossy(c).into_owned()).collect());
+        let Some(n) = next_line else {
+            return Err(Error::Empty { n_rows: 0, n_columns: first.len() });
+        };
+        line = n;
+        std::mem::swap(&mut first, &mut next);
+        next_line = records.next(&mut next)?;
+    }
+    table.push(line, &first, rows)?;
+    while let Some(line) = next_line {
+        table.push(line, &next, rows)?;
+        next_line = records.next(&mut next)?;
+    }
+    Ok(facts)
+}
+
+/// Which cells matter, and a buffer for a row.
+struct TextTable {
+    n_columns: usize,
+    /// `None` where cells of other columns than the chosen ones matter too.
+    columns: Option<Columns>,
+    values: Vec<f32>,
+}
+
+impl TextTable {
+    fn new(options: &Options, n_columns: usize) -> Result<Self, Error> {
+        let reshaped = options.transpose || options.packed_bits.is_some();
+        let columns = (!reshaped).then(|| Columns::resolve(options, n_columns)).transpose()?;
+        Ok(Self { n_columns, columns, values: Vec::new() })
+    }
+
+    fn label(&self) -> Option<usize> {
+        self.columns.as_ref().and_then(|c| c.label)
+    }
+
+    fn is_needed(&self, column: usize) -> bool {
+        let chosen = |c: &Columns| c.kept.contains(&column) && c.label != Some(column);
+        self.columns.as_ref().is_none_or(chosen)
+    }
+
+    fn is_header(&self, first: &ByteRecord, second: Option<&ByteRecord>) -> bool {
+        let is_number = |r: &ByteRecord, c: usize| r.get(c).is_some_and(|x| number(x).is_some());
+        let with_numbers = (0..first.len())
+            .filter(|&c| Some(c) != self.label() && second.is_none_or(|s| is_number(s, c)));
+        let (mut n, mut n_words) = (0, 0);
+        for column in with_numbers {
+            n += 1;
+            n_words += usize::from(!is_number(first, column));
+        }
+        (n_words > 0 && 2 * n_words >= n) || is_counting(first)
+    }
+
+    fn push(&mut self, line: u64, record: &ByteRecord, rows: &mut Rows) -> Result<(), Error> {
+        if record.len() != self.n_columns {
+            let (expected, found) = (self.n_columns, record.len());
+            return Err(Error::Ragged { line, expected, found });
+        }
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        for (column, cell) in record.iter().enumerate() {
+            values.push(match number(cell) {
+                Some(value) => value,
+                None if !self.is_needed(column) => f32::NAN,
+                None => return Err(Error::NotANumber { line, column, cell: excerpt(cell) }),
+            });
+        }
+        let label = self.label().and_then(|c| record.get(c)).map(String::from_utf8_lossy);
+        rows.push(&values, label.as_deref())?;
+        self.values = values;
+        Ok(())
+    }
+}
+
+/// 0, 1, 2, … or 1, 2, 3, …, perhaps after an empty first cell.
+fn is_counting(record: &ByteRecord) -> bool {
+    let skip = usize::from(record.get(0).is_some_and(<[u8]>::is_empty));
+    let cells: Option<Vec<usize>> =
+        record.iter().skip(skip).map(|c| std::str::from_utf8(c).ok()?.parse().ok()).collect();
+    cells.is_some_and(|cells| {
+        cells.len() >= MIN_COUNTING
+            && cells[0] <= 1
+            && cells.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(1))
+    })
+}
+
+fn header_notes(header: &ByteRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    if is_counting(header) {
+        notes.push("the first line counts the columns and was taken as a header".to_owned());
+    }
+    if header.get(0).is_some_and(<[u8]>::is_empty) && header.len() > 1 {
+        notes.push(
+            "the first column has no name: if it numbers the rows, use `--columns 1..`".to_owned(),
+        );
+    }
+    notes
+}
+
+/// Labels from a text: one per line, or all in one line.
+pub(crate) fn read_words(
+    head: &[u8],
+    reader: &mut dyn BufRead,
+) -> Result<Option<Vec<String>>, Error> {
+    let style = style_of(head);
+    let mut words: Vec<String> = Vec::new();
+    if style.cut == Cut::Blanks {
+        let mut lines = Lines::new(reader, b'#');
+        while let Some((_, line)) = lines.next()? {
+            words.push(String::from_utf8_lossy(line).into_owned());
+        }
+    } else {
+        let mut records = Records::new(style, reader);
+        let mut record = ByteRecord::new();
+        while records.next(&mut record)?.is_some() {
+            if record.len() != 1 && !words.is_empty() {
+                return Ok(None);
+            }
+            words.extend(record.iter().map(|c| String::from_utf8_lossy(c).into_owned()));
+        }
+    }
+    if let [one] = words.as_slice() {
+        words = one.split_ascii_whitespace().map(str::to_owned).collect();
+    }
+    let is_word = |w: &String| number(w.as_bytes()).is_none() && !is_missing(w);
+    if words.len() > 1 && is_word(&words[0]) && !words[1..].iter().any(is_word) {
+        words.remove(0);
+    }
+    Ok(Some(words))
+}
