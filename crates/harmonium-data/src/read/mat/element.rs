@@ -337,7 +337,8 @@ fn sparse<'a>(elements: &mut Elements<'a>, matrix: &Matrix) -> Result<Content<'a
     };
     let (rows, starts) = (indices()?, indices()?);
     let (kind, bytes) = elements.next()?;
-    let kind = kind_of(kind)?;
+    // MATLAB tags the values of logical sparse arrays as doubles and writes bytes.
+    let kind = if bytes.len() == rows.len() { Kind::U8 } else { kind_of(kind)? };
     let values: Vec<f32> =
         bytes.chunks_exact(kind.size()).map(|b| kind.decode(b, endian)).collect();
     let needed = matrix.n_values().unwrap_or(u64::MAX);
