@@ -178,7 +178,9 @@ impl Dataset {
             weight += w;
             total.iter_mut().zip(&row_values).for_each(|(t, x)| *t += w * x);
         }
-        total.iter_mut().for_each(|t| *t /= weight);
+        for t in &mut total {
+            *t /= weight;
+        }
         total
     }
 }

@@ -48,7 +48,9 @@ mod tests {
 
     fn of(values: &[f32]) -> u64 {
         let mut hash = ContentHash::default();
-        values.iter().for_each(|&v| hash.value(v));
+        for &v in values {
+            hash.value(v);
+        }
         hash.finish()
     }
 

@@ -103,13 +103,12 @@ pub(crate) struct Gathered {
 impl Gathered {
     pub(crate) fn push(&mut self, text: &str) {
         let text = text.trim();
-        let number = match self.known.get(text) {
-            Some(&n) => n,
-            None => {
-                let n = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
-                self.known.insert(text.to_owned(), n);
-                n
-            }
+        let number = if let Some(&n) = self.known.get(text) {
+            n
+        } else {
+            let n = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
+            self.known.insert(text.to_owned(), n);
+            n
         };
         self.rows.push(number);
     }

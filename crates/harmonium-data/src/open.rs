@@ -235,12 +235,11 @@ fn read_labels(path: &str, options: &Options) -> Result<Labels, Error> {
         }
         _ => None,
     };
-    match words {
-        Some(words) => checked_words(&words),
-        None => {
-            let loaded = open(path, options)?;
-            loaded.labels.map_or_else(|| labels_of(&loaded.table), Ok)
-        }
+    if let Some(words) = words {
+        checked_words(&words)
+    } else {
+        let loaded = open(path, options)?;
+        loaded.labels.map_or_else(|| labels_of(&loaded.table), Ok)
     }
 }
 
@@ -271,12 +270,11 @@ fn labels_of(table: &Table) -> Result<Labels, Error> {
     }
     let one_hot = |row: usize| {
         let on: Vec<usize> = (0..n_columns).filter(|&c| table.at(row, c) != 0.0).collect();
-        match (on.as_slice(), table.values()) {
-            (&[class], Values::Bits(_)) => Ok(u32::try_from(class).unwrap_or(u32::MAX)),
-            _ => {
-                let reason = format!("{} of {n_columns} columns are not zero", on.len());
-                Err(Error::NoLabel { row, reason })
-            }
+        if let (&[class], Values::Bits(_)) = (on.as_slice(), table.values()) {
+            Ok(u32::try_from(class).unwrap_or(u32::MAX))
+        } else {
+            let reason = format!("{} of {n_columns} columns are not zero", on.len());
+            Err(Error::NoLabel { row, reason })
         }
     };
     Ok(Labels::from_values((0..n_rows).map(one_hot).collect::<Result<_, _>>()?))

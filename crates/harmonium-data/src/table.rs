@@ -117,13 +117,17 @@ impl Table {
             }
             Values::Bytes(mut bytes) => match top_byte(&bytes, full_scale) {
                 Some(top) => {
-                    bytes.iter_mut().for_each(|b| *b = top - *b);
+                    for b in &mut bytes {
+                        *b = top - *b;
+                    }
                     Values::Bytes(bytes)
                 }
                 None => Values::Real(bytes.iter().map(|&b| full_scale - f32::from(b)).collect()),
             },
             Values::Real(mut reals) => {
-                reals.iter_mut().for_each(|x| *x = full_scale - *x);
+                for x in &mut reals {
+                    *x = full_scale - *x;
+                }
                 Values::Real(reals)
             }
         };
@@ -199,7 +203,7 @@ impl Table {
 /// The full scale as a byte, if it is one that no value exceeds.
 fn top_byte(bytes: &[u8], full_scale: f32) -> Option<u8> {
     let largest = bytes.iter().copied().max().unwrap_or(0);
-    (largest..=u8::MAX).find(|&b| f32::from(b) == full_scale)
+    (largest..=u8::MAX).find(|&b| f32::from(b).total_cmp(&full_scale).is_eq())
 }
 
 fn gather<T: Copy>(values: &[T], rows: &[usize], n: usize) -> Vec<T> {

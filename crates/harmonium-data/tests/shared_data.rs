@@ -2,6 +2,8 @@
 //!
 //! The sets lie beside the repository; where they are absent the tests say so and pass.
 
+#![cfg(feature = "readers")]
+
 use harmonium_data::{
     Binarize, Error, Format, Image, Loaded, Options, Summary, Values, Visible, open, open_dataset,
     open_labels,

@@ -156,10 +156,10 @@ fn attribute(text: &str, line: u64) -> Result<Attribute, Error> {
 
 /// A word, perhaps in quotes, and what follows it.
 fn leading_word(text: &str) -> (String, &str) {
-    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '\'' | '"')) {
-        if let Some((name, rest)) = text[1..].split_once(quote) {
-            return (name.to_owned(), rest);
-        }
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '\'' | '"'))
+        && let Some((name, rest)) = text[1..].split_once(quote)
+    {
+        return (name.to_owned(), rest);
     }
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (name.to_owned(), rest)

@@ -20,17 +20,38 @@ impl<'a> Lines<'a> {
     /// The next line without blanks around it, and its number from 1.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
         loop {
-            self.line.clear();
-            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            let line = without_mark(&self.line).trim_ascii();
-            if !line.is_empty() && line[0] != self.comment {
-                break;
+            match self.advance()? {
+                false => return Ok(None),
+                true if self.current().trim_ascii().is_empty() => {}
+                true => return Ok(Some((self.number, self.current().trim_ascii()))),
             }
         }
-        Ok(Some((self.number, without_mark(&self.line).trim_ascii())))
+    }
+
+    /// The same with the tabs at its ends, which may stand for empty cells.
+    pub(crate) fn next_with_tabs(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
+        Ok(self.advance()?.then(|| (self.number, self.current())))
+    }
+
+    /// Goes to the next line that is no comment and has more than spaces, unless all were read.
+    fn advance(&mut self) -> Result<bool, Error> {
+        loop {
+            self.line.clear();
+            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            let first = self.current().iter().find(|b| **b != b' ');
+            if first.is_some_and(|b| *b != self.comment) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn current(&self) -> &[u8] {
+        let line = without_mark(&self.line);
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        line.strip_suffix(b"\r").unwrap_or(line)
     }
 }
 

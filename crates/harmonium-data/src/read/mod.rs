@@ -2,6 +2,7 @@
 
 pub(crate) mod arff;
 pub(crate) mod array;
+pub(crate) mod cells;
 pub(crate) mod idx;
 pub(crate) mod lines;
 pub(crate) mod mat;
@@ -15,6 +16,3 @@ pub(crate) mod sparse;
 mod store;
 pub(crate) mod svmlight;
 pub(crate) mod text;
-
-#[cfg(test)]
-mod tests;

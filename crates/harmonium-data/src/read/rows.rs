@@ -36,7 +36,8 @@ pub(crate) struct Rows {
     layout: Option<Layout>,
     labels: Option<labels::Gathered>,
     hash: ContentHash,
-    n_rows: usize,
+    /// Rows so far.
+    count: usize,
 }
 
 /// What the first row fixes.
@@ -64,7 +65,7 @@ impl Rows {
             layout: None,
             labels: None,
             hash: ContentHash::default(),
-            n_rows: 0,
+            count: 0,
         }
     }
 
@@ -73,7 +74,7 @@ impl Rows {
     }
 
     pub(crate) fn n_rows(&self) -> usize {
-        self.n_rows
+        self.count
     }
 
     /// Says before the first row that bytes are grey levels up to `full_scale`.
@@ -117,7 +118,7 @@ impl Rows {
     pub(crate) fn push(&mut self, row: &[f32], label: Option<&str>) -> Result<(), Error> {
         self.prepare(row.len())?;
         if self.options.packed_bits.is_some() {
-            let n_rows = self.n_rows;
+            let n_rows = self.count;
             let byte = |(column, &value): (usize, &f32)| {
                 to_byte(value).ok_or(Error::NotAByte { row: n_rows, column, value })
             };
@@ -131,10 +132,12 @@ impl Rows {
         kept.extend(layout.columns.indices().map(|c| row[c]));
         if let Some(place) = kept.iter().position(|x| x.is_infinite()) {
             let column = layout.columns.indices().nth(place).unwrap_or(place);
-            return Err(Error::NotFinite { row: self.n_rows, column });
+            return Err(Error::NotFinite { row: self.count, column });
         }
-        kept.iter().for_each(|&x| self.hash.value(x));
-        self.n_rows += 1;
+        for &x in &kept {
+            self.hash.value(x);
+        }
+        self.count += 1;
         let result = layout.store.push_reals(&kept);
         layout.reals = kept;
         self.layout = Some(layout);
@@ -142,8 +145,10 @@ impl Rows {
     }
 
     fn store_bytes(&mut self, store: &mut Store, row: &[u8]) -> Result<(), Error> {
-        row.iter().for_each(|&b| self.hash.value(f32::from(b)));
-        self.n_rows += 1;
+        for &b in row {
+            self.hash.value(f32::from(b));
+        }
+        self.count += 1;
         store.push_bytes(row)
     }
 
@@ -153,7 +158,7 @@ impl Rows {
             if layout.width == width {
                 return Ok(());
             }
-            let line = self.n_rows as u64 + 1;
+            let line = self.count as u64 + 1;
             return Err(Error::Ragged { line, expected: layout.width, found: width });
         }
         let n_columns = match self.options.packed_bits {
@@ -170,7 +175,7 @@ impl Rows {
         let columns = Columns::resolve(options, n_columns)?;
         let n_kept = columns.indices().count();
         if n_kept == 0 {
-            return Err(Error::Empty { n_rows: self.n_rows, n_columns: 0 });
+            return Err(Error::Empty { n_rows: self.count, n_columns: 0 });
         }
         let store = Store::new(n_kept, self.cut());
         let (bytes, reals) = (Vec::new(), Vec::new());
@@ -194,7 +199,7 @@ impl Rows {
         label: Option<&str>,
         value: impl Fn(usize) -> f32,
     ) -> Result<(), Error> {
-        let row = self.n_rows;
+        let row = self.count;
         let no_label = |reason: &str| Error::NoLabel { row, reason: reason.into() };
         let text = match (label, layout.columns.label) {
             (Some(text), _) if is_missing(text) => return Err(no_label("the entry is missing")),

@@ -14,7 +14,9 @@ const WATCH_FROM: u64 = 256 << 20;
 /// Real data rarely shrinks a hundredfold; deflate cannot exceed 1,032.
 const MAX_RATIO: u64 = 500;
 /// How much is looked at to recognise a format.
-const HEAD: u64 = 64 << 10;
+pub(crate) const HEAD: u64 = 64 << 10;
+/// Room for what is read ahead.
+const BUFFER: usize = 64 << 10;
 /// Step in which buffers grow.
 const STEP: u64 = 1 << 20;
 
@@ -46,7 +48,7 @@ impl<'a> Source<'a> {
     fn peek(mut reader: Box<dyn Read + 'a>, inflated: bool) -> Result<Self, Error> {
         let mut head = Vec::new();
         reader.by_ref().take(HEAD).read_to_end(&mut head)?;
-        let rest = BufReader::with_capacity(HEAD as usize, reader);
+        let rest = BufReader::with_capacity(BUFFER, reader);
         let reader = Box::new(Cursor::new(head.clone()).chain(rest));
         Ok(Self { head, reader, inflated })
     }

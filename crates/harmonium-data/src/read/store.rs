@@ -175,7 +175,8 @@ fn fits_bits(row: &[u8], one: &mut Option<u8>) -> bool {
 )]
 pub(crate) fn to_byte(value: f32) -> Option<u8> {
     let byte = value as u8;
-    (f32::from(byte) == value).then_some(byte)
+    // Adding 0 makes -0 a plain 0.
+    f32::from(byte).total_cmp(&(value + 0.0)).is_eq().then_some(byte)
 }
 
 /// Appends values, with an error instead of an abort where memory ends.

@@ -63,9 +63,13 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, E
     let mut start = 0;
     for (label, &end) in listed.labels.iter().zip(&listed.ends) {
         let entries = &listed.entries[start..end];
-        entries.iter().for_each(|(i, x)| values[(i - first) as usize] = *x);
+        for (i, x) in entries {
+            values[(i - first) as usize] = *x;
+        }
         rows.push(&values, use_labels.then_some(label))?;
-        entries.iter().for_each(|(i, _)| values[(i - first) as usize] = 0.0);
+        for (i, _) in entries {
+            values[(i - first) as usize] = 0.0;
+        }
         start = end;
     }
     let notes = if zero_based { vec!["indices count from 0".to_owned()] } else { Vec::new() };

@@ -5,11 +5,12 @@
 //! counts 0, 1, 2, … over eight columns or more, as data frames without names do. Empty cells,
 //! `?`, `NA` and `NaN` are missing; lines that start with `#` are comments.
 
+use super::cells::Cells;
 use super::lines::{Lines, excerpt, number, without_mark};
 use super::rows::{Facts, Rows, is_missing};
+use super::source::HEAD;
 use crate::Error;
 use crate::options::{Columns, Options};
-use csv::{ByteRecord, ReaderBuilder, Trim};
 use std::io::BufRead;
 
 /// Lines looked at to find the delimiter.
@@ -34,35 +35,31 @@ pub(crate) struct Style {
 
 /// Finds out how the first lines are cut.
 pub(crate) fn style_of(head: &[u8]) -> Style {
-    let lines: Vec<&[u8]> = without_mark(head)
+    let mut lines: Vec<&[u8]> = without_mark(head)
         .split(|&b| b == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
         .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"))
-        .take(LOOK_AT)
         .collect();
-    // The last line of the head may be cut off.
-    let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
+    // The last line of a long file is cut off.
+    if head.len() as u64 >= HEAD && lines.len() > 1 {
+        lines.pop();
+    }
+    let first = &lines[..lines.len().min(LOOK_AT)];
     let count = |line: &[u8], d: u8| count_outside_quotes(line, d);
-    let steady = |d: &u8| {
-        whole.first().is_some_and(|first| {
-            let n = count(first, *d);
-            n > 0 && whole.iter().all(|line| count(line, *d) == n)
-        })
+    let steady = |d: &&u8| {
+        let n = first.first().map_or(0, |line| count(line, **d));
+        n > 0 && first.iter().all(|line| count(line, **d) == n)
     };
-    let present = |d: &u8| whole.iter().any(|line| count(line, *d) > 0);
+    let present = |d: &&u8| first.iter().any(|line| count(line, **d) > 0);
     let candidates = [b',', b';', b'\t'];
-    let found = candidates
-        .iter()
-        .find(|d| steady(d))
-        .or_else(|| candidates[..2].iter().find(|d| present(d)));
-    let cut = found.map_or(Cut::Blanks, |&d| Cut::At(d));
-    let trailing = match cut {
-        Cut::At(d) => whole
-            .iter()
-            .all(|line| line.trim_ascii_end().last() == Some(&d) || line.last() == Some(&d)),
-        Cut::Blanks => false,
-    };
-    Style { cut, trailing }
+    let found = candidates.iter().find(steady).or_else(|| candidates[..2].iter().find(present));
+    match found {
+        None => Style { cut: Cut::Blanks, trailing: false },
+        Some(&d) => {
+            let trailing = lines.iter().all(|line| line.ends_with(&[d]));
+            Style { cut: Cut::At(d), trailing }
+        }
+    }
 }
 
 fn count_outside_quotes(line: &[u8], delimiter: u8) -> usize {
@@ -76,63 +73,40 @@ fn count_outside_quotes(line: &[u8], delimiter: u8) -> usize {
 }
 
 /// Cells of one line after another.
-pub(crate) enum Records<'a> {
-    Csv(Box<csv::Reader<&'a mut dyn BufRead>>, Style),
-    Blanks(Lines<'a>),
+pub(crate) struct Records<'a> {
+    lines: Lines<'a>,
+    style: Style,
 }
 
 impl<'a> Records<'a> {
     pub(crate) fn new(style: Style, reader: &'a mut dyn BufRead) -> Self {
-        match style.cut {
-            Cut::Blanks => Self::Blanks(Lines::new(reader, b'#')),
+        Self { lines: Lines::new(reader, b'#'), style }
+    }
+
+    /// Cuts the next line into cells and returns its number, from 1.
+    pub(crate) fn next(&mut self, cells: &mut Cells) -> Result<Option<u64>, Error> {
+        let next = match self.style.cut {
+            Cut::At(b'\t') => self.lines.next_with_tabs(),
+            _ => self.lines.next(),
+        };
+        let Some((number, line)) = next? else { return Ok(None) };
+        match self.style.cut {
+            Cut::Blanks => cells.cut_at_blanks(line),
             Cut::At(delimiter) => {
-                let reader = ReaderBuilder::new()
-                    .delimiter(delimiter)
-                    .has_headers(false)
-                    .flexible(true)
-                    .comment(Some(b'#'))
-                    .trim(Trim::All)
-                    .from_reader(reader);
-                Self::Csv(Box::new(reader), style)
+                cells.cut_at(line, delimiter);
+                if self.style.trailing {
+                    cells.drop_empty_end();
+                }
             }
         }
-    }
-
-    /// Reads the cells of the next line and returns its number, from 1.
-    pub(crate) fn next(&mut self, record: &mut ByteRecord) -> Result<Option<u64>, Error> {
-        match self {
-            Self::Csv(reader, style) => {
-                if !reader.read_byte_record(record).map_err(csv_error)? {
-                    return Ok(None);
-                }
-                if style.trailing && record.iter().last().is_some_and(<[u8]>::is_empty) {
-                    record.truncate(record.len() - 1);
-                }
-                Ok(Some(record.position().map_or(0, csv::Position::line)))
-            }
-            Self::Blanks(lines) => {
-                let Some((n, line)) = lines.next()? else { return Ok(None) };
-                record.clear();
-                line.split(u8::is_ascii_whitespace)
-                    .filter(|cell| !cell.is_empty())
-                    .for_each(|cell| record.push_field(cell));
-                Ok(Some(n))
-            }
-        }
-    }
-}
-
-fn csv_error(error: csv::Error) -> Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(e) => e.into(),
-        other => Error::Damaged { format: "CSV", reason: format!("{other:?}") },
+        Ok(Some(number))
     }
 }
 
 /// Reads line by line. Cells outside the chosen columns need not be numbers.
 pub(crate) fn read(head: &[u8], reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
     let mut records = Records::new(style_of(head), reader);
-    let (mut first, mut next) = (ByteRecord::new(), ByteRecord::new());
+    let (mut first, mut next) = (Cells::default(), Cells::default());
     let Some(mut line) = records.next(&mut first)? else {
         return Err(Error::Empty { n_rows: 0, n_columns: 0 });
     };
@@ -182,8 +156,8 @@ impl TextTable {
         self.columns.as_ref().is_none_or(chosen)
     }
 
-    fn is_header(&self, first: &ByteRecord, second: Option<&ByteRecord>) -> bool {
-        let is_number = |r: &ByteRecord, c: usize| r.get(c).is_some_and(|x| number(x).is_some());
+    fn is_header(&self, first: &Cells, second: Option<&Cells>) -> bool {
+        let is_number = |r: &Cells, c: usize| r.get(c).is_some_and(|x| number(x).is_some());
         let with_numbers = (0..first.len())
             .filter(|&c| Some(c) != self.label() && second.is_none_or(|s| is_number(s, c)));
         let (mut n, mut n_words) = (0, 0);
@@ -194,7 +168,7 @@ impl TextTable {
         (n_words > 0 && 2 * n_words >= n) || is_counting(first)
     }
 
-    fn push(&mut self, line: u64, record: &ByteRecord, rows: &mut Rows) -> Result<(), Error> {
+    fn push(&mut self, line: u64, record: &Cells, rows: &mut Rows) -> Result<(), Error> {
         if record.len() != self.n_columns {
             let (expected, found) = (self.n_columns, record.len());
             return Err(Error::Ragged { line, expected, found });
@@ -216,7 +190,7 @@ impl TextTable {
 }
 
 /// 0, 1, 2, … or 1, 2, 3, …, perhaps after an empty first cell.
-fn is_counting(record: &ByteRecord) -> bool {
+fn is_counting(record: &Cells) -> bool {
     let skip = usize::from(record.get(0).is_some_and(<[u8]>::is_empty));
     let cells: Option<Vec<usize>> =
         record.iter().skip(skip).map(|c| std::str::from_utf8(c).ok()?.parse().ok()).collect();
@@ -227,7 +201,7 @@ fn is_counting(record: &ByteRecord) -> bool {
     })
 }
 
-fn header_notes(header: &ByteRecord) -> Vec<String> {
+fn header_notes(header: &Cells) -> Vec<String> {
     let mut notes = Vec::new();
     if is_counting(header) {
         notes.push("the first line counts the columns and was taken as a header".to_owned());
@@ -254,7 +228,7 @@ pub(crate) fn read_words(
         }
     } else {
         let mut records = Records::new(style, reader);
-        let mut record = ByteRecord::new();
+        let mut record = Cells::default();
         while records.next(&mut record)?.is_some() {
             if record.len() != 1 && !words.is_empty() {
                 return Ok(None);

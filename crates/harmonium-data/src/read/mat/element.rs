@@ -258,9 +258,10 @@ impl Parser {
             }
         }
         let dims = &matrix.dims;
-        let join = |(name, mut values): (String, Vec<Matrix<'a>>)| match values.len() {
-            1 => (name, values.swap_remove(0)),
-            _ => {
+        let join = |(name, mut values): (String, Vec<Matrix<'a>>)| {
+            if values.len() == 1 {
+                (name, values.swap_remove(0))
+            } else {
                 let content = Content::Cells(values);
                 (name.clone(), Matrix { name, dims: dims.clone(), content })
             }

@@ -60,15 +60,16 @@ fn with_variable<T>(
     let parsed = blocks.iter().map(|block| parser.matrix(block, 0));
     let matrices = parsed.collect::<Result<Vec<_>, _>>()?;
     let mut found = Vec::new();
-    matrices.iter().for_each(|m| list(m, &m.name, &mut found));
+    for matrix in &matrices {
+        list(matrix, &matrix.name, &mut found);
+    }
     let available = || found.iter().map(|(path, m)| format!("`{path}` {}", m.shape())).collect();
     let asked = || variable.map(str::to_owned);
-    let chosen = match variable {
-        Some(name) => found.iter().find(|(path, m)| path == name && wanted(m)),
-        None => {
-            let mut tables = found.iter().filter(|(_, m)| wanted(m));
-            tables.next().filter(|_| tables.next().is_none())
-        }
+    let chosen = if let Some(name) = variable {
+        found.iter().find(|(path, m)| path == name && wanted(m))
+    } else {
+        let mut tables = found.iter().filter(|(_, m)| wanted(m));
+        tables.next().filter(|_| tables.next().is_none())
     };
     let (_, matrix) =
         chosen.ok_or_else(|| Error::Variable { asked: asked(), available: available() })?;
