@@ -36,14 +36,15 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("harmonium-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(&path).expect("a folder for the test");
         Self(path)
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, bytes).unwrap();
+        let parent = path.parent().unwrap_or(&self.0);
+        std::fs::create_dir_all(parent).expect("a folder for the test");
+        std::fs::write(&path, bytes).expect("a file for the test");
         path.display().to_string()
     }
 }

@@ -55,7 +55,7 @@ fn bytes_changed_at_random_never_panic() {
         for trial in 0..1500 {
             let site = Site { row: trial, ..Site::default() };
             let mut damaged = bytes.clone();
-            for change in 0..1 + trial as usize % 4 {
+            for change in 0..=(trial as usize % 4) {
                 let words = stream.words(site, u32::try_from(change).unwrap());
                 let place = words[0] as usize % damaged.len();
                 damaged[place] =

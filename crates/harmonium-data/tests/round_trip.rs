@@ -56,8 +56,14 @@ fn lines(columns: usize, values: &[f32], sep: &str) -> String {
     values.chunks(columns).map(row).collect()
 }
 
+fn arff_header(columns: usize) -> String {
+    let attributes: Vec<String> =
+        (0..columns).map(|i| format!("@attribute a{i} numeric\n")).collect();
+    format!("@relation r\n{}@data\n", attributes.concat())
+}
+
 fn size(n: usize) -> u32 {
-    u32::try_from(n).unwrap()
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 proptest! {
@@ -111,9 +117,7 @@ proptest! {
             prop_assert!(same(&named, c, &values));
             prop_assert_eq!(named.about.column_names.map(|n| n.len()), Some(c));
         }
-        let mut arff = "@relation r\n".to_owned();
-        (0..c).for_each(|i| arff += &format!("@attribute a{i} numeric\n"));
-        let arff = format!("{arff}@data\n{}", lines(c, &values, ","));
+        let arff = arff_header(c) + &lines(c, &values, ",");
         prop_assert!(same(&read(arff.as_bytes()), c, &values));
     }
 
@@ -124,14 +128,10 @@ proptest! {
             let entries = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
             entries.map(|(i, x)| format!("{}{pair}{x}", i + from)).collect::<Vec<_>>().join(sep)
         };
-        let mut arff = "@relation r\n".to_owned();
-        (0..c).for_each(|i| arff += &format!("@attribute a{i} numeric\n"));
-        arff += "@data\n";
-        let mut svm = String::new();
-        for row in values.chunks(c) {
-            arff += &format!("{{{}}}\n", sparse(row, ",", " ", 0));
-            svm += &format!("1 {}\n", sparse(row, " ", ":", 1));
-        }
+        let braces = |row: &[f32]| format!("{{{}}}\n", sparse(row, ",", " ", 0));
+        let arff = arff_header(c) + &values.chunks(c).map(braces).collect::<String>();
+        let pairs = |row: &[f32]| format!("1 {}\n", sparse(row, " ", ":", 1));
+        let svm: String = values.chunks(c).map(pairs).collect();
         prop_assert!(same(&read(arff.as_bytes()), c, &values));
         let options = Options { columns: Some(0..c), ..Options::default() };
         let loaded = decode(svm.as_bytes(), Some(harmonium_data::Format::SvmLight), &options);

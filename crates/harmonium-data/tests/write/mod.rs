@@ -1,6 +1,7 @@
 //! Small files of every format, made in memory.
 
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot write its file should stop")]
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
@@ -15,7 +16,9 @@ pub(crate) fn gz(bytes: &[u8]) -> Vec<u8> {
 
 pub(crate) fn idx(kind: u8, dims: &[u32], data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, kind, u8::try_from(dims.len()).unwrap()];
-    dims.iter().for_each(|d| bytes.extend(d.to_be_bytes()));
+    for d in dims {
+        bytes.extend(d.to_be_bytes());
+    }
     bytes.extend(data);
     bytes
 }
@@ -93,7 +96,9 @@ pub(crate) fn mat_struct(name: &str, fields: &[(&str, Vec<u8>)]) -> Vec<u8> {
         names.resize(names.len().next_multiple_of(8), 0);
     }
     rest.extend(element(1, &names));
-    fields.iter().for_each(|(_, array)| rest.extend(array));
+    for (_, array) in fields {
+        rest.extend(array);
+    }
     matrix(2, name, &[1, 1], &rest)
 }
 
@@ -101,7 +106,9 @@ pub(crate) fn mat(arrays: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = b"MATLAB 5.0 MAT-file".to_vec();
     bytes.resize(124, b' ');
     bytes.extend([0, 1, b'I', b'M']);
-    arrays.iter().for_each(|a| bytes.extend(a));
+    for array in arrays {
+        bytes.extend(array);
+    }
     bytes
 }
 
