@@ -24,7 +24,7 @@ pub struct Options {
     pub packed_bits: Option<usize>,
     /// Whether values are turned around: `x` becomes full scale − `x`.
     pub invert: bool,
-    /// The value that is fully on, where the file does not say: see [`crate::open`].
+    /// The value that is fully on, where the file does not say; `open` tells what it is then.
     pub full_scale: Option<f32>,
 }
 
@@ -73,6 +73,18 @@ impl Columns {
         Ok(Self { label, kept })
     }
 
+    /// The same for formats whose cells may be words; `None` where rows are reshaped before
+    /// columns are chosen, so that every cell must be a number.
+    pub(crate) fn of_text(options: &Options, n_columns: usize) -> Result<Option<Self>, Error> {
+        let reshaped = options.transpose || options.packed_bits.is_some();
+        (!reshaped).then(|| Self::resolve(options, n_columns)).transpose()
+    }
+
+    /// Whether the values of a column end up in the table.
+    pub(crate) fn needs(columns: Option<&Self>, column: usize) -> bool {
+        columns.is_none_or(|c| c.kept.contains(&column) && c.label != Some(column))
+    }
+
     pub(crate) fn is_everything(&self, n_columns: usize) -> bool {
         self.label.is_none() && self.kept == (0..n_columns)
     }
@@ -83,7 +95,7 @@ impl Columns {
 }
 
 #[cfg(feature = "readers")]
-pub(crate) fn resolve_column(asked: isize, n_columns: usize) -> Result<usize, Error> {
+fn resolve_column(asked: isize, n_columns: usize) -> Result<usize, Error> {
     let column = match usize::try_from(asked) {
         Ok(from_start) => Some(from_start),
         Err(_) => n_columns.checked_sub(asked.unsigned_abs()),

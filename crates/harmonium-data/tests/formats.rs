@@ -223,6 +223,9 @@ fn arff_words_and_defaults() {
     let labels = sparse.labels.unwrap();
     assert_eq!(labels.names().unwrap(), ["big cat", "dog"]);
     assert_eq!(labels.values(), [0, 1]);
+    let words = "@relation r\n@attribute id string\n@attribute x real\n@data\n'row 1',2.5\n";
+    let chosen = read(words.as_bytes(), &with(|o| o.columns = Some(1..2)));
+    assert_eq!(rows(&chosen), [[2.5]]);
     for wrong in ["{7 1}\n", "3,dog\n", "5\n", "{0 5\n", "5,'dog\n"] {
         let text = format!("{header}{wrong}");
         assert!(decode(text.as_bytes(), None, &Options::default()).is_err(), "{wrong}");

@@ -80,7 +80,9 @@ fn any_reader_on_the_file_of_any_other() {
         Format::SvmLight,
     ];
     for (_, bytes) in all_samples() {
-        formats.iter().for_each(|&f| drop(read(&bytes, Some(f))));
+        for format in formats {
+            let _ = read(&bytes, Some(format));
+        }
     }
 }
 
@@ -161,10 +163,8 @@ fn arrays_nested_without_end_are_refused() {
 
 #[test]
 fn a_wide_sparse_table_of_nothing_is_refused() {
-    let mut arff = String::from("@relation r\n");
-    (0..20_000).for_each(|i| arff += &format!("@attribute a{i} numeric\n"));
-    arff += "@data\n";
-    arff += &"{}\n".repeat(4_000);
+    let attributes = "@attribute a numeric\n".repeat(20_000);
+    let arff = format!("@relation r\n{attributes}@data\n{}", "{}\n".repeat(4_000));
     assert!(matches!(read(arff.as_bytes(), None), Err(Error::TooLarge { .. })));
 }
 

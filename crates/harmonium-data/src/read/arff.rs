@@ -7,7 +7,7 @@ use super::lines::{Lines, excerpt, number};
 use super::rows::{Facts, Rows};
 use super::sparse::check_dense;
 use crate::Error;
-use crate::options::resolve_column;
+use crate::options::Columns;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
@@ -63,7 +63,7 @@ impl Attribute {
     }
 }
 
-/// Reads line by line.
+/// Reads line by line. Attributes outside the chosen columns may hold anything.
 pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
     let mut lines = Lines::new(reader, b'%');
     let attributes = declarations(&mut lines)?;
@@ -71,41 +71,49 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, E
     if width == 0 {
         return Err(Error::Empty { n_rows: 0, n_columns: 0 });
     }
-    let asked = rows.options().label_column.filter(|_| !rows.options().transpose);
-    let label = asked.map(|n| resolve_column(n, width)).transpose()?;
+    let columns = Columns::of_text(rows.options(), width)?;
+    let label = columns.as_ref().and_then(|c| c.label);
     let (defaults, words): (Vec<f32>, Vec<&str>) =
         attributes.iter().map(Attribute::default).unzip();
     let mut n_stored = 0;
     while let Some((line, text)) = lines.next()? {
-        let text = String::from_utf8_lossy(text);
-        let sparse = text.strip_prefix('{');
-        let mut values = defaults.clone();
-        let mut class = label.map(|l| words[l].to_owned());
-        let cells = match sparse {
-            Some(inner) => sparse_cells(inner, line)?,
-            None => split(&text, ',', line)?.into_iter().enumerate().collect(),
-        };
-        if sparse.is_none() && cells.len() != width {
-            return Err(Error::Ragged { line, expected: width, found: cells.len() });
-        }
+        let cells = cells_of(&String::from_utf8_lossy(text), width, line)?;
         n_stored += cells.len() as u64;
         check_dense(rows.n_rows() as u64 + 1, width as u64, n_stored)?;
+        let mut values = defaults.clone();
+        let mut class = label.map(|l| words[l].to_owned());
         for (column, cell) in cells {
             let attribute = attributes
                 .get(column)
                 .ok_or_else(|| damaged(line, format!("index {column} of {width} attributes")))?;
+            values[column] = match attribute.value(&cell) {
+                Some(value) => value,
+                None if !Columns::needs(columns.as_ref(), column) => f32::NAN,
+                None => {
+                    let cell = excerpt(cell.as_bytes());
+                    return Err(Error::NotANumber { line, column, cell });
+                }
+            };
             if label == Some(column) {
-                values[column] = f32::NAN;
                 class = Some(cell);
-                continue;
             }
-            let wrong = || Error::NotANumber { line, column, cell: excerpt(cell.as_bytes()) };
-            values[column] = attribute.value(&cell).ok_or_else(wrong)?;
         }
         rows.push(&values, class.as_deref())?;
     }
     let column_names = Some(attributes.into_iter().map(|a| a.name).collect());
     Ok(Facts { column_names, ..Facts::default() })
+}
+
+/// The cells of a row with their columns: all of them, or those that a sparse row lists.
+fn cells_of(text: &str, width: usize, line: u64) -> Result<Vec<(usize, String)>, Error> {
+    if let Some(inner) = text.strip_prefix('{') {
+        return sparse_cells(inner, line);
+    }
+    let cells: Vec<(usize, String)> = split(text, ',', line)?.into_iter().enumerate().collect();
+    if cells.len() != width {
+        return Err(Error::Ragged { line, expected: width, found: cells.len() });
+    }
+    Ok(cells)
 }
 
 /// The attributes, up to `@data`.

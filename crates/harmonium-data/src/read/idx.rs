@@ -34,9 +34,10 @@ pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Fact
     let n_rows = dims[0];
     let n_columns = dims[1..].iter().try_fold(1_u64, |n, &d| n.checked_mul(d));
     let row_bytes = n_columns.and_then(|n| n.checked_mul(kind.size() as u64)).unwrap_or(u64::MAX);
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     if n_rows == 0 || row_bytes == 0 {
-        let columns = n_columns.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
-        return Err(Error::Empty { n_rows: usize::from(n_rows != 0), n_columns: columns });
+        let n_columns = size(n_columns.unwrap_or(u64::MAX));
+        return Err(Error::Empty { n_rows: size(n_rows), n_columns });
     }
     if kind == Kind::U8 && dims.len() > 1 {
         rows.set_full_scale(255);
@@ -58,11 +59,9 @@ pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Fact
         return Err(Error::Trailing { format: FORMAT, what: "rows", expected: n_rows });
     }
     let image = match dims[1..] {
-        [h, w] => Some((h, w)),
+        [h, w] => Some(Image { height: size(h), width: size(w) }),
         _ => None,
     };
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let image = image.map(|(h, w)| Image { height: size(h), width: size(w) });
     Ok(Facts { image, ..Facts::default() })
 }
 

@@ -64,8 +64,8 @@ fn stream(mut reader: &mut dyn BufRead, header: &Header, rows: &mut Rows) -> Res
     let n_columns = inner.iter().try_fold(1_u64, |n, &d| n.checked_mul(d)).unwrap_or(u64::MAX);
     let row_bytes = n_columns.saturating_mul(header.kind.size() as u64);
     if n_rows == 0 || n_columns == 0 {
-        let n_columns = usize::try_from(n_columns).unwrap_or(usize::MAX);
-        return Err(Error::Empty { n_rows: usize::from(n_rows > 0), n_columns });
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        return Err(Error::Empty { n_rows: size(n_rows), n_columns: size(n_columns) });
     }
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     for row in 0..n_rows {

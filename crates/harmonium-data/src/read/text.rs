@@ -142,18 +142,12 @@ struct TextTable {
 
 impl TextTable {
     fn new(options: &Options, n_columns: usize) -> Result<Self, Error> {
-        let reshaped = options.transpose || options.packed_bits.is_some();
-        let columns = (!reshaped).then(|| Columns::resolve(options, n_columns)).transpose()?;
+        let columns = Columns::of_text(options, n_columns)?;
         Ok(Self { n_columns, columns, values: Vec::new() })
     }
 
     fn label(&self) -> Option<usize> {
         self.columns.as_ref().and_then(|c| c.label)
-    }
-
-    fn is_needed(&self, column: usize) -> bool {
-        let chosen = |c: &Columns| c.kept.contains(&column) && c.label != Some(column);
-        self.columns.as_ref().is_none_or(chosen)
     }
 
     fn is_header(&self, first: &Cells, second: Option<&Cells>) -> bool {
@@ -178,7 +172,7 @@ impl TextTable {
         for (column, cell) in record.iter().enumerate() {
             values.push(match number(cell) {
                 Some(value) => value,
-                None if !self.is_needed(column) => f32::NAN,
+                None if !Columns::needs(self.columns.as_ref(), column) => f32::NAN,
                 None => return Err(Error::NotANumber { line, column, cell: excerpt(cell) }),
             });
         }
