@@ -168,6 +168,24 @@ fn a_wide_sparse_table_of_nothing_is_refused() {
     assert!(matches!(read(arff.as_bytes(), None), Err(Error::TooLarge { .. })));
 }
 
+/// Not a check: gives the fuzz targets a valid file of each kind to start from.
+#[test]
+#[ignore = "writes fuzz/corpus; run it by name before fuzzing"]
+fn write_fuzz_seeds() {
+    let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (n, (format, bytes)) in all_samples().into_iter().enumerate() {
+        let target = match format {
+            Format::Text => "table".to_owned(),
+            Format::Mat => "mat".to_owned(),
+            other => other.to_string().to_lowercase(),
+        };
+        let folder = fuzz.join(target);
+        std::fs::create_dir_all(&folder).unwrap();
+        // Two bytes of options come first, none of them set.
+        std::fs::write(folder.join(format!("seed-{n}")), [vec![0, 0], bytes].concat()).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
