@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot write its file should stop")]
 
 use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use harmonium_data::Format;
 use std::io::{Cursor, Write};
 
@@ -156,4 +156,37 @@ pub(crate) fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::Mat, mat(&[compressed(&mat_struct("s", &[("x", array)]))])),
         (Format::SvmLight, svm.as_bytes().to_vec()),
     ]
+}
+
+/// A deflate stream of `start` and 300 MiB of zeros, made by repeating one block of it.
+pub(crate) fn deflated_zeros(start: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(start).unwrap();
+    encoder.flush().unwrap();
+    let from = encoder.get_ref().len();
+    encoder.write_all(&vec![0; 1 << 20]).unwrap();
+    encoder.flush().unwrap();
+    let mut stream = encoder.get_ref().clone();
+    let block = stream[from..].to_vec();
+    (1..300).for_each(|_| stream.extend(&block));
+    // An empty last block.
+    stream.extend([3, 0]);
+    stream
+}
+
+/// A zip archive of one deflated entry `x.npy` that claims to hold 1 GiB.
+pub(crate) fn zip_of(stream: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(stream.len()).unwrap();
+    let mut common = [20_u16, 0, 8, 0, 0, 0, 0].map(u16::to_le_bytes).concat();
+    common.extend([length, 1 << 30].map(u32::to_le_bytes).concat());
+    common.extend([5_u16, 0].map(u16::to_le_bytes).concat());
+    let mut bytes = [b"PK\x03\x04", common.as_slice(), b"x.npy", stream].concat();
+    let start = u32::try_from(bytes.len()).unwrap();
+    bytes.extend([b"PK\x01\x02\x14\x00", common.as_slice(), &[0; 14], b"x.npy"].concat());
+    let size = u32::try_from(bytes.len()).unwrap() - start;
+    bytes.extend(b"PK\x05\x06");
+    bytes.extend([0_u16, 0, 1, 1].map(u16::to_le_bytes).concat());
+    bytes.extend([size, start].map(u32::to_le_bytes).concat());
+    bytes.extend([0, 0]);
+    bytes
 }
