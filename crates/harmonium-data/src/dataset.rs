@@ -3,6 +3,8 @@
 use crate::{Error, Table, Values};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream};
+use std::fmt;
+use std::str::FromStr;
 
 /// How grey values become bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +15,36 @@ pub enum Binarize {
     Threshold(f32),
     /// Values as they are.
     None,
+}
+
+impl fmt::Display for Binarize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sample => f.write_str("sample"),
+            Self::Threshold(at) => write!(f, "{at}"),
+            Self::None => f.write_str("none"),
+        }
+    }
+}
+
+impl FromStr for Binarize {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Setting {
+            what: "way to binarise",
+            text: text.to_owned(),
+            expected: "write `sample`, `none` or a threshold such as 0.5, where 1 is the full scale",
+        };
+        match text {
+            "sample" => Ok(Self::Sample),
+            "none" => Ok(Self::None),
+            number => {
+                let at: f32 = number.parse().map_err(|_| wrong())?;
+                if at.is_finite() { Ok(Self::Threshold(at)) } else { Err(wrong()) }
+            }
+        }
+    }
 }
 
 /// Samples as a machine sees them, with a weight for each.
@@ -29,13 +61,17 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// If values that should be sampled are not in the range from 0 to the full scale, or one
-    /// that should be thresholded is missing.
+    /// If values that should be sampled are not in the range from 0 to the full scale, if one
+    /// that should be thresholded is missing, or if the threshold of grey levels would make them
+    /// all equal.
     pub fn new(table: Table, binarize: Binarize) -> Result<Self, Error> {
         let is_bits = matches!(table.values(), Values::Bits(_));
         let sampled = binarize == Binarize::Sample && !is_bits;
         if sampled {
             check_probabilities(&table)?;
+        }
+        if let (Binarize::Threshold(at), Values::Bytes(_)) = (binarize, table.values()) {
+            check_threshold(at)?;
         }
         let table = match binarize {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at)?,
@@ -142,9 +178,23 @@ impl Dataset {
             weight += w;
             total.iter_mut().zip(&row_values).for_each(|(t, x)| *t += w * x);
         }
-        total.iter_mut().for_each(|t| *t /= weight);
+        for t in &mut total {
+            *t /= weight;
+        }
         total
     }
+}
+
+/// Grey levels lie between 0 and 1 once they are scaled; real numbers may lie anywhere.
+fn check_threshold(at: f32) -> Result<(), Error> {
+    if at > 0.0 && at <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        what: "threshold for grey levels",
+        text: at.to_string(),
+        expected: "give a threshold above 0 and up to 1, where 1 is the full scale, such as 0.5",
+    })
 }
 
 fn check_probabilities(table: &Table) -> Result<(), Error> {
@@ -174,4 +224,19 @@ fn threshold(table: &Table, at: f32) -> Result<Table, Error> {
         Some(image) => table.with_image(image),
         None => table,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_binarise_read_as_they_are_written() {
+        for way in [Binarize::Sample, Binarize::None, Binarize::Threshold(0.25)] {
+            assert_eq!(way.to_string().parse::<Binarize>().unwrap(), way);
+        }
+        for wrong in ["", "Sample", "nan", "inf", "50%"] {
+            assert!(wrong.parse::<Binarize>().is_err(), "{wrong}");
+        }
+    }
 }

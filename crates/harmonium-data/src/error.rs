@@ -1,11 +1,25 @@
 //! What can be wrong with data, with the numbers in it.
 
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Why data could not be had.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Something is wrong with a file.
+    #[error("`{path}`: {source}")]
+    In {
+        /// The file, as it was named.
+        path: String,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// The file cannot be read at all.
+    #[error("{}", describe_io(.0))]
+    Io(#[source] io::Error),
     /// A table without rows or without columns.
     #[error("the data is empty: {n_rows} rows, {n_columns} columns")]
     Empty {
@@ -68,21 +82,302 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// The data ends before it should.
+    #[error("the {format} data ends early: {expected} {what} announced, {found} found")]
+    Truncated {
+        /// The format.
+        format: &'static str,
+        /// What is counted.
+        what: &'static str,
+        /// How many the header announces.
+        expected: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// The data goes on after its announced end.
+    #[error("the {format} data goes on after the {expected} {what} its header announces")]
+    Trailing {
+        /// The format.
+        format: &'static str,
+        /// What is counted.
+        what: &'static str,
+        /// How many the header announces.
+        expected: u64,
+    },
+    /// Compressed data that inflates beyond reason.
+    #[error("{compressed} compressed bytes inflate to more than {inflated}: stopped reading")]
+    Bomb {
+        /// Compressed bytes read so far.
+        compressed: u64,
+        /// Bytes they became.
+        inflated: u64,
+    },
+    /// More than fits, or more than a sparse file may claim.
+    #[error("{what} would need {needed} {unit}, the limit is {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// What it would need.
+        needed: u64,
+        /// Of which unit.
+        unit: &'static str,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// Not a format that can be read.
+    #[error("not a known format: {found}")]
+    UnknownFormat {
+        /// What the file looks like.
+        found: String,
+    },
+    /// A known format, but a part of it that is not read.
+    #[error("{format} with {what} cannot be read")]
+    Unsupported {
+        /// The format.
+        format: &'static str,
+        /// What is not read.
+        what: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// A cell of a text that is no number.
+    #[error("line {line}, column {column} holds `{cell}`, which is not a number")]
+    NotANumber {
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 0.
+        column: usize,
+        /// What it holds.
+        cell: String,
+    },
+    /// A line with more or fewer cells than the first.
+    #[error("line {line} has {found} columns, the lines before it {expected}")]
+    Ragged {
+        /// The line, from 1.
+        line: u64,
+        /// Cells of the first line.
+        expected: usize,
+        /// Cells of this line.
+        found: usize,
+    },
+    /// An infinite value.
+    #[error("row {row}, column {column} is infinite or beyond the range of 32-bit numbers")]
+    NotFinite {
+        /// The row, from 0.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+    },
+    /// A variable must be named, or the one named is not there.
+    #[error("{}", describe_variable(asked.as_ref(), available))]
+    Variable {
+        /// The name given.
+        asked: Option<String>,
+        /// What there is, each with its shape.
+        available: Vec<String>,
+    },
+    /// Columns that are not in the table.
+    #[error("columns {}..{} were asked for, there are {n_columns}", range.start, range.end)]
+    Columns {
+        /// What was asked for.
+        range: Range<usize>,
+        /// Columns there are.
+        n_columns: usize,
+    },
+    /// A label column that is not in the table.
+    #[error("label column {asked} was asked for, there are {n_columns} columns")]
+    LabelColumn {
+        /// What was asked for; negative counts from the end.
+        asked: isize,
+        /// Columns there are.
+        n_columns: usize,
+    },
+    /// Rows that do not hold the packed bits announced.
+    #[error("{n_bits} packed bits need rows of {expected} bytes, found {found}")]
+    PackedWidth {
+        /// Bits announced for each row.
+        n_bits: usize,
+        /// Bytes they need.
+        expected: usize,
+        /// Values in a row.
+        found: usize,
+    },
+    /// A packed value that is no byte.
+    #[error("row {row}, column {column} holds {value}, packed bits are whole bytes from 0 to 255")]
+    NotAByte {
+        /// The row, from 0.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+        /// The value found.
+        value: f32,
+    },
+    /// Labels and rows differ in number.
+    #[error("{found} labels for {n_rows} rows")]
+    LabelCount {
+        /// Rows of the table.
+        n_rows: usize,
+        /// Labels there are.
+        found: usize,
+    },
+    /// A row without a usable label.
+    #[error("row {row} has no label: {reason}")]
+    NoLabel {
+        /// The row, from 0.
+        row: usize,
+        /// What stands there.
+        reason: String,
+    },
+    /// Pictures of several sizes.
+    #[error(
+        "picture `{name}` has {}x{} pixels, the first has {}x{}",
+        found.0, found.1, expected.0, expected.1
+    )]
+    PictureSize {
+        /// The picture.
+        name: String,
+        /// Height and width of the first.
+        expected: (usize, usize),
+        /// Height and width of this one.
+        found: (usize, usize),
+    },
+    /// A setting that cannot be understood.
+    #[error("`{text}` is no {what}")]
+    Setting {
+        /// What is set.
+        what: &'static str,
+        /// What was written.
+        text: String,
+        /// What may be written.
+        expected: &'static str,
+    },
+    /// A part of the rows that is empty or larger than the whole.
+    #[error("{asked} of {n_rows} rows cannot be set apart")]
+    Part {
+        /// What was asked for.
+        asked: String,
+        /// Rows there are.
+        n_rows: usize,
+    },
 }
 
 impl Error {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::In { source, .. } => return source.hint(),
+            Self::Io(error) => return io_hint(error),
+            Self::Variable { asked: None, .. } => "choose one with `--variable NAME`",
+            Self::Variable { .. } => "give `--variable` one of these names",
+            Self::Unsupported { instead, .. } => instead,
+            Self::Setting { expected, .. } => expected,
+            other => return other.plain_hint(),
+        })
+    }
+
+    fn plain_hint(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Empty { .. } => "give a file with at least one row and one column",
-            Self::Shape { .. } => "check that every row has the same number of columns",
             Self::WeightCount { .. } => "give one weight per row",
             Self::Weight { .. } => "leave rows out by a weight of 0, but not all of them",
-            Self::BuiltIn { .. } => "built-in sets: digits, bars-and-stripes:N, shifter",
+            Self::BuiltIn { .. } => {
+                "built-in sets: digits, bars-and-stripes:N, bars-and-stripes:N:distinct, shifter"
+            }
+            Self::NotAProbability { value, .. } if value.is_nan() => {
+                "the entry is missing: fill it with `harmonium complete`, or leave its row out"
+            }
             Self::NotAProbability { .. } => {
                 "use `--binarize T` to threshold the data, or `--binarize none` with `--visible gaussian`"
             }
-            Self::Damaged { .. } => "fetch the file again",
+            Self::Truncated { .. } => "the file was cut short: fetch or write it again",
+            Self::Bomb { .. } => "decompress the file yourself if you trust it",
+            Self::TooLarge { .. } => "choose fewer columns or rows, or split the file",
+            Self::UnknownFormat { .. } => {
+                "formats: IDX, npy, npz, CSV and other plain tables, ARFF, .mat v5, svmlight, PNG, each also as .gz"
+            }
+            Self::NotANumber { .. } => {
+                "name a column of labels with `--label-column N`, or keep the numbers with `--columns A..B`"
+            }
+            Self::Shape { .. } | Self::Ragged { .. } => {
+                "check that every row has the same number of columns"
+            }
+            Self::NotFinite { .. } => "write missing entries as NaN, `?` or nothing",
+            Self::Columns { .. } => {
+                "columns count from 0 and B is not included: `--columns 0..784` is the first 784"
+            }
+            Self::LabelColumn { .. } => "columns count from 0, and -1 is the last",
+            Self::PackedWidth { .. } => "give `--packed-bits` the number of columns before packing",
+            Self::NotAByte { .. } => "leave `--packed-bits` out: this data is not packed",
+            Self::LabelCount { .. } => "give the labels of exactly these rows",
+            Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
+            Self::PictureSize { .. } => "scale the pictures to one size first",
+            Self::Part { .. } => "leave at least one row on each side",
+            _ => "the file is damaged or of another format: fetch or write it again",
+        })
+    }
+
+    /// The same error, saying which file it is about.
+    #[must_use]
+    pub fn in_file(self, path: impl Into<String>) -> Self {
+        match self {
+            Self::In { .. } => self,
+            other => Self::In { path: path.into(), source: Box::new(other) },
         }
+    }
+
+    /// The error itself, without the file it is about.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::In { source, .. } => source.cause(),
+            other => other,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    /// Errors that passed through a reader come back as what they were.
+    fn from(error: io::Error) -> Self {
+        error.downcast::<Self>().unwrap_or_else(Self::Io)
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
+
+fn describe_io(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".into(),
+        io::ErrorKind::PermissionDenied => "the file may not be read".into(),
+        io::ErrorKind::IsADirectory => "this is a folder, not a file".into(),
+        io::ErrorKind::UnexpectedEof => "the file ends early".into(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            format!("the compressed data is damaged ({error})")
+        }
+        _ => format!("the file cannot be read ({error})"),
+    }
+}
+
+fn io_hint(error: &io::Error) -> Cow<'static, str> {
+    Cow::Borrowed(match error.kind() {
+        io::ErrorKind::NotFound => {
+            "check the path; built-in sets: digits, bars-and-stripes:N, bars-and-stripes:N:distinct, shifter"
+        }
+        io::ErrorKind::PermissionDenied => "ask for the right to read it",
+        io::ErrorKind::IsADirectory => "name a file in it, or a folder of PNG pictures",
+        _ => "the file was cut short or damaged: fetch or write it again",
+    })
+}
+
+fn describe_variable(asked: Option<&String>, available: &[String]) -> String {
+    let list = match available {
+        [] => "nothing that could be a table".to_owned(),
+        some => some.join(", "),
+    };
+    match asked {
+        Some(name) => format!("there is no table `{name}`; the file holds {list}"),
+        None => format!("the file holds several variables: {list}"),
     }
 }

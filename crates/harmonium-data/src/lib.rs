@@ -2,16 +2,37 @@
 //!
 //! This crate knows no model. A [`Table`] is what a file or a generator holds, one sample per row;
 //! a [`Dataset`] adds how it is presented (binarised anew at each presentation, thresholded, or
-//! as it is) and the weight of each sample.
+//! as it is) and the weight of each sample. With the feature `readers`, `open` finds out what a
+//! file is and reads it.
 
 mod dataset;
 mod error;
+mod labels;
+mod options;
+pub mod split;
+mod summary;
 pub mod synthetic;
 mod table;
 
 #[cfg(feature = "readers")]
 pub mod digits;
+#[cfg(feature = "readers")]
+mod format;
+#[cfg(feature = "readers")]
+mod hash;
+#[cfg(feature = "readers")]
+mod open;
+#[cfg(feature = "readers")]
+mod read;
 
 pub use dataset::{Binarize, Dataset};
 pub use error::Error;
+#[cfg(feature = "readers")]
+pub use format::Format;
+pub use labels::Labels;
+#[cfg(feature = "readers")]
+pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
+pub use options::Options;
+pub use split::{Part, Split};
+pub use summary::{Summary, Visible};
 pub use table::{Image, Table, Values};

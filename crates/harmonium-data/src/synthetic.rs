@@ -106,10 +106,10 @@ mod tests {
     fn the_shifter_shifts() {
         let table = shifter().unwrap();
         for row in 0..table.n_rows() {
-            let shift = (16..19).position(|c| table.at(row, c) == 1.0).unwrap();
+            let shift = (16..19).position(|c| table.at(row, c) > 0.5).unwrap();
             for i in 0..8 {
                 let from = (i + 1 + 8 - shift) % 8;
-                assert_eq!(table.at(row, 8 + i), table.at(row, from));
+                assert_eq!(table.at(row, 8 + i).to_bits(), table.at(row, from).to_bits());
             }
         }
     }

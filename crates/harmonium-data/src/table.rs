@@ -86,6 +86,54 @@ impl Table {
         self
     }
 
+    /// Says what the largest value of the source stands for "fully on".
+    ///
+    /// # Errors
+    ///
+    /// If it is not a positive number. Bits keep their 1.
+    pub fn with_full_scale(mut self, full_scale: f32) -> Result<Self, Error> {
+        if !full_scale.is_finite() || full_scale <= 0.0 {
+            return Err(Error::Setting {
+                what: "full scale",
+                text: full_scale.to_string(),
+                expected: "give a number above 0, such as 255",
+            });
+        }
+        if !matches!(self.values, Values::Bits(_)) {
+            self.full_scale = full_scale;
+        }
+        Ok(self)
+    }
+
+    /// Every value `x` as full scale − `x`; missing entries stay missing.
+    #[must_use]
+    pub fn inverted(mut self) -> Self {
+        let full_scale = self.full_scale;
+        self.values = match self.values {
+            Values::Bits(bits) => {
+                let mut flipped = BitMatrix::zeros(0, self.n_columns);
+                (0..self.n_rows).for_each(|r| flipped.push_row(|c| !bits.get(r, c)));
+                Values::Bits(flipped)
+            }
+            Values::Bytes(mut bytes) => match top_byte(&bytes, full_scale) {
+                Some(top) => {
+                    for b in &mut bytes {
+                        *b = top - *b;
+                    }
+                    Values::Bytes(bytes)
+                }
+                None => Values::Real(bytes.iter().map(|&b| full_scale - f32::from(b)).collect()),
+            },
+            Values::Real(mut reals) => {
+                for x in &mut reals {
+                    *x = full_scale - *x;
+                }
+                Values::Real(reals)
+            }
+        };
+        self
+    }
+
     /// Number of samples.
     pub fn n_rows(&self) -> usize {
         self.n_rows
@@ -150,6 +198,12 @@ impl Table {
         let chosen = Self::checked(rows.len(), n, self.full_scale, values)?;
         Ok(Self { image: self.image, ..chosen })
     }
+}
+
+/// The full scale as a byte, if it is one that no value exceeds.
+fn top_byte(bytes: &[u8], full_scale: f32) -> Option<u8> {
+    let largest = bytes.iter().copied().max().unwrap_or(0);
+    (largest..=u8::MAX).find(|&b| f32::from(b).total_cmp(&full_scale).is_eq())
 }
 
 fn gather<T: Copy>(values: &[T], rows: &[usize], n: usize) -> Vec<T> {

@@ -1,0 +1,131 @@
+//! What is to be taken from a file.
+
+use crate::Error;
+use std::ops::Range;
+
+/// What is to be taken from a file, and how it is laid out there.
+///
+/// The steps run in this order: packed bits are unpacked, the table is transposed, the label
+/// column is taken out, the columns are chosen, values are inverted. Columns count in the table
+/// as it stands before the label column is taken out; the label column is never among the data,
+/// even when `columns` covers it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+pub struct Options {
+    /// The variable of a file that holds several; a path such as `data.X1` reaches into structs.
+    pub variable: Option<String>,
+    /// One column per sample; in an array of three or more dimensions the last counts samples.
+    pub transpose: bool,
+    /// The columns to keep, from 0; an end of `usize::MAX` is the last column.
+    pub columns: Option<Range<usize>>,
+    /// The column of labels, from 0; negative counts from the end.
+    pub label_column: Option<isize>,
+    /// Number of columns packed into the bytes of each row, highest bit first.
+    pub packed_bits: Option<usize>,
+    /// Whether values are turned around: `x` becomes full scale − `x`.
+    pub invert: bool,
+    /// The value that is fully on, where the file does not say; `open` tells what it is then.
+    pub full_scale: Option<f32>,
+}
+
+impl Options {
+    /// Reads a range of columns as it is written on a command line: `A..B`, `A..` or `..B`.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no such range, or an empty one.
+    pub fn parse_columns(text: &str) -> Result<Range<usize>, Error> {
+        let wrong = || Error::Setting {
+            what: "range of columns",
+            text: text.to_owned(),
+            expected: "write `A..B`, from column A, counted from 0, up to but not including B",
+        };
+        let number = |side: &str, default| match side.trim() {
+            "" => Ok(default),
+            digits => digits.parse::<usize>().map_err(|_| wrong()),
+        };
+        let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+        let range = number(start, 0)?..number(end, usize::MAX)?;
+        if range.is_empty() { Err(wrong()) } else { Ok(range) }
+    }
+}
+
+/// Options applied to a table of known width.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg(feature = "readers")]
+pub(crate) struct Columns {
+    /// Which column holds the labels.
+    pub(crate) label: Option<usize>,
+    /// Which columns are kept; the label is left out on top.
+    pub(crate) kept: Range<usize>,
+}
+
+#[cfg(feature = "readers")]
+impl Columns {
+    pub(crate) fn resolve(options: &Options, n_columns: usize) -> Result<Self, Error> {
+        let kept = match options.columns.clone() {
+            None => 0..n_columns,
+            Some(r) if r.end == usize::MAX && r.start < n_columns => r.start..n_columns,
+            Some(r) if r.end <= n_columns && !r.is_empty() => r,
+            Some(range) => return Err(Error::Columns { range, n_columns }),
+        };
+        let label = options.label_column.map(|n| resolve_column(n, n_columns)).transpose()?;
+        Ok(Self { label, kept })
+    }
+
+    /// The same for formats whose cells may be words; `None` where rows are reshaped before
+    /// columns are chosen, so that every cell must be a number.
+    pub(crate) fn of_text(options: &Options, n_columns: usize) -> Result<Option<Self>, Error> {
+        let reshaped = options.transpose || options.packed_bits.is_some();
+        (!reshaped).then(|| Self::resolve(options, n_columns)).transpose()
+    }
+
+    /// Whether the values of a column end up in the table.
+    pub(crate) fn needs(columns: Option<&Self>, column: usize) -> bool {
+        columns.is_none_or(|c| c.kept.contains(&column) && c.label != Some(column))
+    }
+
+    pub(crate) fn is_everything(&self, n_columns: usize) -> bool {
+        self.label.is_none() && self.kept == (0..n_columns)
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = usize> + '_ {
+        self.kept.clone().filter(|c| Some(*c) != self.label)
+    }
+}
+
+#[cfg(feature = "readers")]
+fn resolve_column(asked: isize, n_columns: usize) -> Result<usize, Error> {
+    let column = match usize::try_from(asked) {
+        Ok(from_start) => Some(from_start),
+        Err(_) => n_columns.checked_sub(asked.unsigned_abs()),
+    };
+    column.filter(|c| *c < n_columns).ok_or(Error::LabelColumn { asked, n_columns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_read_as_they_are_written() {
+        assert_eq!(Options::parse_columns("3..7").unwrap(), 3..7);
+        assert_eq!(Options::parse_columns("..7").unwrap(), 0..7);
+        assert_eq!(Options::parse_columns("3..").unwrap(), 3..usize::MAX);
+        for wrong in ["", "3", "3-7", "7..3", "a..b", "-1..4", "2..2"] {
+            assert!(Options::parse_columns(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[cfg(feature = "readers")]
+    #[test]
+    fn the_label_column_is_never_data() {
+        let options = Options { columns: Some(0..3), label_column: Some(-3), ..Options::default() };
+        let columns = Columns::resolve(&options, 4).unwrap();
+        assert_eq!(columns.indices().collect::<Vec<_>>(), [0, 2]);
+        for bad in [-5, 4] {
+            let options = Options { label_column: Some(bad), ..Options::default() };
+            assert!(Columns::resolve(&options, 4).is_err());
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Where every reader puts its rows: options are applied here, once for all formats.
+
+use super::store::{Cut, Store, to_byte};
+use crate::hash::ContentHash;
+use crate::labels::{self, Labels};
+use crate::options::Columns;
+use crate::{Error, Image, Options, Table};
+
+/// What a format says about the rows besides their values.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// The shape of the picture in each row.
+    pub(crate) image: Option<Image>,
+    /// The name of each column of the file.
+    pub(crate) column_names: Option<Vec<String>>,
+    /// What a reader had to guess, for people.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Everything that was read.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) table: Table,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) column_names: Option<Vec<String>>,
+    pub(crate) content_hash: u64,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A table in the making.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    options: Options,
+    threshold: Option<f32>,
+    full_scale: Option<u8>,
+    layout: Option<Layout>,
+    labels: Option<labels::Gathered>,
+    hash: ContentHash,
+    /// Rows so far.
+    count: usize,
+}
+
+/// What the first row fixes.
+#[derive(Debug)]
+struct Layout {
+    /// Values in a row of the file.
+    width: usize,
+    /// The same after unpacking.
+    n_columns: usize,
+    columns: Columns,
+    store: Store,
+    /// Buffers for a row.
+    bytes: Vec<u8>,
+    reals: Vec<f32>,
+}
+
+impl Rows {
+    /// A table to be filled as `options` say. A threshold is applied at once where the format
+    /// fixes the full scale before the first row.
+    pub(crate) fn new(options: &Options, threshold: Option<f32>) -> Self {
+        Self {
+            options: options.clone(),
+            threshold,
+            full_scale: None,
+            layout: None,
+            labels: None,
+            hash: ContentHash::default(),
+            count: 0,
+        }
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.count
+    }
+
+    /// Says before the first row that bytes are grey levels up to `full_scale`.
+    pub(crate) fn set_full_scale(&mut self, full_scale: u8) {
+        self.full_scale = Some(full_scale);
+    }
+
+    /// For readers that can turn an array themselves: whether they should. Packed rows cannot
+    /// be turned before they are unpacked, which happens here.
+    pub(crate) fn take_transpose(&mut self) -> bool {
+        self.options.packed_bits.is_none() && std::mem::take(&mut self.options.transpose)
+    }
+
+    /// Adds a row of bytes. `label` is what the format itself says the class is.
+    pub(crate) fn push_bytes(&mut self, row: &[u8], label: Option<&str>) -> Result<(), Error> {
+        self.prepare(row.len())?;
+        let Some(mut layout) = self.layout.take() else { return Ok(()) };
+        let mut unpacked = Vec::new();
+        let row = if self.options.packed_bits.is_some() {
+            unpacked.extend((0..layout.n_columns).map(|c| row[c / 8] >> (7 - c % 8) & 1));
+            &unpacked
+        } else {
+            row
+        };
+        self.push_label(&layout, label, |c| f32::from(row[c]))?;
+        let result = if layout.columns.is_everything(layout.n_columns) {
+            self.store_bytes(&mut layout.store, row)
+        } else {
+            let mut kept = std::mem::take(&mut layout.bytes);
+            kept.clear();
+            kept.extend(layout.columns.indices().map(|c| row[c]));
+            let result = self.store_bytes(&mut layout.store, &kept);
+            layout.bytes = kept;
+            result
+        };
+        self.layout = Some(layout);
+        result
+    }
+
+    /// Adds a row of numbers, NaN where one is missing.
+    pub(crate) fn push(&mut self, row: &[f32], label: Option<&str>) -> Result<(), Error> {
+        self.prepare(row.len())?;
+        if self.options.packed_bits.is_some() {
+            let n_rows = self.count;
+            let byte = |(column, &value): (usize, &f32)| {
+                to_byte(value).ok_or(Error::NotAByte { row: n_rows, column, value })
+            };
+            let bytes = row.iter().enumerate().map(byte).collect::<Result<Vec<u8>, Error>>()?;
+            return self.push_bytes(&bytes, label);
+        }
+        let Some(mut layout) = self.layout.take() else { return Ok(()) };
+        self.push_label(&layout, label, |c| row[c])?;
+        let mut kept = std::mem::take(&mut layout.reals);
+        kept.clear();
+        kept.extend(layout.columns.indices().map(|c| row[c]));
+        if let Some(place) = kept.iter().position(|x| x.is_infinite()) {
+            let column = layout.columns.indices().nth(place).unwrap_or(place);
+            return Err(Error::NotFinite { row: self.count, column });
+        }
+        for &x in &kept {
+            self.hash.value(x);
+        }
+        self.count += 1;
+        let result = layout.store.push_reals(&kept);
+        layout.reals = kept;
+        self.layout = Some(layout);
+        result
+    }
+
+    fn store_bytes(&mut self, store: &mut Store, row: &[u8]) -> Result<(), Error> {
+        for &b in row {
+            self.hash.value(f32::from(b));
+        }
+        self.count += 1;
+        store.push_bytes(row)
+    }
+
+    /// Fixes the layout at the first row and checks the width of the others.
+    fn prepare(&mut self, width: usize) -> Result<(), Error> {
+        if let Some(layout) = &self.layout {
+            if layout.width == width {
+                return Ok(());
+            }
+            let line = self.count as u64 + 1;
+            return Err(Error::Ragged { line, expected: layout.width, found: width });
+        }
+        let n_columns = match self.options.packed_bits {
+            None => width,
+            Some(n_bits) if n_bits.div_ceil(8) == width => n_bits,
+            Some(n_bits) => {
+                let expected = n_bits.div_ceil(8);
+                return Err(Error::PackedWidth { n_bits, expected, found: width });
+            }
+        };
+        // What is transposed later is chosen from later.
+        let whole = Options::default();
+        let options = if self.options.transpose { &whole } else { &self.options };
+        let columns = Columns::resolve(options, n_columns)?;
+        let n_kept = columns.indices().count();
+        if n_kept == 0 {
+            return Err(Error::Empty { n_rows: self.count, n_columns: 0 });
+        }
+        let store = Store::new(n_kept, self.cut());
+        let (bytes, reals) = (Vec::new(), Vec::new());
+        self.layout = Some(Layout { width, n_columns, columns, store, bytes, reals });
+        Ok(())
+    }
+
+    fn cut(&self) -> Option<Cut> {
+        let full_scale = self.full_scale.filter(|_| !self.options.transpose)?;
+        Some(Cut {
+            full_scale: self.options.full_scale.unwrap_or(f32::from(full_scale)),
+            // One out of range is left to `Dataset::new`, which refuses it.
+            threshold: self.threshold.filter(|&at| at > 0.0 && at <= 1.0)?,
+            invert: self.options.invert,
+        })
+    }
+
+    fn push_label(
+        &mut self,
+        layout: &Layout,
+        label: Option<&str>,
+        value: impl Fn(usize) -> f32,
+    ) -> Result<(), Error> {
+        let row = self.count;
+        let no_label = |reason: &str| Error::NoLabel { row, reason: reason.into() };
+        let text = match (label, layout.columns.label) {
+            (Some(text), _) if is_missing(text) => return Err(no_label("the entry is missing")),
+            (Some(text), _) => text.to_owned(),
+            (None, Some(column)) => match value(column) {
+                x if x.is_nan() => return Err(no_label("the entry is missing")),
+                x => x.to_string(),
+            },
+            (None, None) => return Ok(()),
+        };
+        self.labels.get_or_insert_default().push(&text);
+        Ok(())
+    }
+
+    /// The table as asked for.
+    pub(crate) fn finish(self, facts: Facts) -> Result<Gathered, Error> {
+        let Some(layout) = self.layout else {
+            return Err(Error::Empty { n_rows: 0, n_columns: 0 });
+        };
+        let stored = layout.store.finish(self.full_scale)?;
+        if self.options.transpose {
+            return turn(&stored.table, &self.options, self.threshold, facts);
+        }
+        let mut table = stored.table;
+        if let Some(image) = facts.image.filter(|_| layout.columns.is_everything(layout.n_columns))
+        {
+            table = table.with_image(image);
+        }
+        if let Some(full_scale) = self.options.full_scale {
+            table = table.with_full_scale(full_scale)?;
+        }
+        if self.options.invert && !stored.cut {
+            table = table.inverted();
+        }
+        let column_names = facts
+            .column_names
+            .filter(|names| names.len() == layout.n_columns)
+            .map(|names| layout.columns.indices().map(|c| names[c].clone()).collect());
+        let labels = self.labels.map(labels::Gathered::finish);
+        let content_hash = fingerprint(self.hash, &table, labels.as_ref());
+        Ok(Gathered { table, labels, column_names, content_hash, notes: facts.notes })
+    }
+}
+
+/// The rows of `table` through `options`, as if a file held them.
+pub(crate) fn choose(
+    table: &Table,
+    labels: Option<&Labels>,
+    options: &Options,
+    facts: Facts,
+) -> Result<Gathered, Error> {
+    let mut rows = Rows::new(options, None);
+    if let crate::Values::Bytes(_) = table.values() {
+        rows.full_scale = to_byte(table.full_scale());
+    }
+    let mut values = vec![0.0; table.n_columns()];
+    for r in 0..table.n_rows() {
+        values.iter_mut().enumerate().for_each(|(c, v)| *v = table.at(r, c));
+        let label = labels.map(|l| l.name(l.values()[r]));
+        rows.push(&values, label.as_deref())?;
+    }
+    rows.finish(facts)
+}
+
+fn turn(
+    table: &Table,
+    options: &Options,
+    threshold: Option<f32>,
+    facts: Facts,
+) -> Result<Gathered, Error> {
+    let options = Options { transpose: false, packed_bits: None, ..options.clone() };
+    let mut rows = Rows::new(&options, threshold);
+    if let crate::Values::Bytes(_) = table.values() {
+        rows.full_scale = to_byte(table.full_scale());
+    }
+    let mut values = vec![0.0; table.n_rows()];
+    for c in 0..table.n_columns() {
+        values.iter_mut().enumerate().for_each(|(r, v)| *v = table.at(r, c));
+        rows.push(&values, None)?;
+    }
+    rows.finish(Facts { notes: facts.notes, ..Facts::default() })
+}
+
+fn fingerprint(mut hash: ContentHash, table: &Table, labels: Option<&Labels>) -> u64 {
+    hash.word(table.n_rows() as u64);
+    hash.word(table.n_columns() as u64);
+    if let Some(labels) = labels {
+        labels.values().iter().for_each(|&v| hash.word(u64::from(v)));
+        labels.names().unwrap_or_default().iter().for_each(|n| hash.text(n));
+    }
+    hash.finish()
+}
+
+/// Whether a cell stands for a missing entry.
+pub(crate) fn is_missing(cell: &str) -> bool {
+    let cell = cell.trim();
+    matches!(cell, "" | "?" | "-nan")
+        || ["nan", "na", "null"].iter().any(|w| cell.eq_ignore_ascii_case(w))
+}

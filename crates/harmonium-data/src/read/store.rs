@@ -1,0 +1,193 @@
+//! Values while they are read, kept as narrowly as those seen so far allow.
+//!
+//! Zeros and ones are packed bits until a third value appears; whole numbers up to 255 are bytes
+//! until a fraction, a sign or a gap appears. A picture of 0 and 255 only is black and white, so
+//! it is kept as bits too.
+
+use crate::{Error, Table};
+use harmonium_kernels::bits::BitMatrix;
+
+/// A threshold applied while reading, in the units of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) full_scale: f32,
+    pub(crate) threshold: f32,
+    pub(crate) invert: bool,
+}
+
+impl Cut {
+    fn is_on(self, value: u8) -> bool {
+        let value = f32::from(value);
+        let value = if self.invert { self.full_scale - value } else { value };
+        value >= self.threshold * self.full_scale
+    }
+}
+
+/// What the values needed so far.
+#[derive(Debug)]
+enum Values {
+    /// Zeros and one other value, 1 or 255, once it is known.
+    Bits {
+        bits: BitMatrix,
+        one: Option<u8>,
+    },
+    /// Thresholded: the grey values are gone.
+    Cut {
+        bits: BitMatrix,
+        cut: Cut,
+    },
+    Bytes {
+        bytes: Vec<u8>,
+        largest: u8,
+    },
+    Real(Vec<f32>),
+}
+
+/// A growing table.
+#[derive(Debug)]
+pub(crate) struct Store {
+    values: Values,
+    n_columns: usize,
+    cut: Option<Cut>,
+}
+
+/// What was stored, and what is still to be done to it.
+pub(crate) struct Stored {
+    pub(crate) table: Table,
+    /// Whether a threshold (and with it an inversion) has been applied.
+    pub(crate) cut: bool,
+}
+
+impl Store {
+    pub(crate) fn new(n_columns: usize, cut: Option<Cut>) -> Self {
+        let bits = BitMatrix::zeros(0, n_columns);
+        Self { values: Values::Bits { bits, one: None }, n_columns, cut }
+    }
+
+    pub(crate) fn push_bytes(&mut self, row: &[u8]) -> Result<(), Error> {
+        match &mut self.values {
+            Values::Bits { bits, one } => {
+                if fits_bits(row, one) {
+                    bits.push_row(|c| row[c] != 0);
+                    return Ok(());
+                }
+                self.leave_bits()?;
+                self.push_bytes(row)
+            }
+            Values::Cut { bits, cut } => {
+                bits.push_row(|c| cut.is_on(row[c]));
+                Ok(())
+            }
+            Values::Bytes { bytes, largest } => {
+                *largest = row.iter().copied().fold(*largest, u8::max);
+                grow(bytes, row.iter().copied())
+            }
+            Values::Real(reals) => grow(reals, row.iter().map(|&b| f32::from(b))),
+        }
+    }
+
+    pub(crate) fn push_reals(&mut self, row: &[f32]) -> Result<(), Error> {
+        if let Values::Real(reals) = &mut self.values {
+            return grow(reals, row.iter().copied());
+        }
+        if let Some(bytes) = row.iter().map(|&x| to_byte(x)).collect::<Option<Vec<u8>>>() {
+            return self.push_bytes(&bytes);
+        }
+        self.become_real()?;
+        self.push_reals(row)
+    }
+
+    /// Grey values appeared: from here on bytes, or thresholded bits where that was asked for.
+    fn leave_bits(&mut self) -> Result<(), Error> {
+        let Values::Bits { bits, one } = &self.values else { return Ok(()) };
+        let (n_rows, one) = (bits.n_rows(), one.unwrap_or(1));
+        let value = |row, column| if bits.get(row, column) { one } else { 0 };
+        if let Some(cut) = self.cut {
+            let mut cut_bits = BitMatrix::zeros(0, self.n_columns);
+            (0..n_rows).for_each(|r| cut_bits.push_row(|c| cut.is_on(value(r, c))));
+            self.values = Values::Cut { bits: cut_bits, cut };
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for r in 0..n_rows {
+            grow(&mut bytes, (0..self.n_columns).map(|c| value(r, c)))?;
+        }
+        self.values = Values::Bytes { bytes, largest: one };
+        Ok(())
+    }
+
+    fn become_real(&mut self) -> Result<(), Error> {
+        self.cut = None;
+        self.leave_bits()?;
+        if let Values::Bytes { bytes, .. } = &self.values {
+            let mut reals = Vec::new();
+            grow(&mut reals, bytes.iter().map(|&b| f32::from(b)))?;
+            self.values = Values::Real(reals);
+        }
+        Ok(())
+    }
+
+    /// The table; `full_scale` of bytes is 255 where `known`, else what the largest suggests.
+    pub(crate) fn finish(self, known: Option<u8>) -> Result<Stored, Error> {
+        let n = self.n_columns;
+        let (table, cut) = match self.values {
+            Values::Bits { bits, .. } => (Table::from_bits(bits)?, false),
+            Values::Cut { bits, .. } => (Table::from_bits(bits)?, true),
+            Values::Bytes { mut bytes, largest } => {
+                bytes.shrink_to_fit();
+                (Table::from_bytes(bytes, n, known.unwrap_or(full_scale_of(largest)))?, false)
+            }
+            Values::Real(mut reals) => {
+                reals.shrink_to_fit();
+                (Table::from_real(reals, n)?, false)
+            }
+        };
+        Ok(Stored { table, cut })
+    }
+}
+
+/// Grey levels end at 255 as soon as half that range is used; below that at the largest seen,
+/// such as the 16 of the 8×8 digits.
+fn full_scale_of(largest: u8) -> u8 {
+    if largest > 127 { 255 } else { largest }
+}
+
+fn fits_bits(row: &[u8], one: &mut Option<u8>) -> bool {
+    let on = match *one {
+        Some(on) => on,
+        None => match row.iter().copied().find(|&b| b != 0) {
+            None => return true,
+            Some(b) if b == 1 || b == 255 => b,
+            Some(_) => return false,
+        },
+    };
+    let fits = row.iter().all(|&b| b == 0 || b == on);
+    if fits {
+        *one = Some(on);
+    }
+    fits
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the comparison lets only whole numbers from 0 to 255 through"
+)]
+pub(crate) fn to_byte(value: f32) -> Option<u8> {
+    let byte = value as u8;
+    // Adding 0 makes -0 a plain 0.
+    f32::from(byte).total_cmp(&(value + 0.0)).is_eq().then_some(byte)
+}
+
+/// Appends values, with an error instead of an abort where memory ends.
+fn grow<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item = T>) -> Result<(), Error> {
+    let (have, extra) = (values.len() as u64, more.len() as u64);
+    values.try_reserve(more.len()).map_err(|_| Error::TooLarge {
+        what: "the table",
+        needed: have + extra,
+        unit: "values",
+        limit: have,
+    })?;
+    values.extend(more);
+    Ok(())
+}
