@@ -29,16 +29,16 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
-pub mod units;
+pub mod estimators;
+pub mod evaluation;
+pub mod exact;
 pub mod machine;
 pub mod models;
 pub mod moments;
-pub mod sampling;
-pub mod exact;
-pub mod estimators;
 pub mod optim;
+pub mod sampling;
 pub mod training;
-pub mod evaluation;
+pub mod units;
 
 pub use error::Error;
 pub use harmonium_kernels::random;

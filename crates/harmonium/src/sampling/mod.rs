@@ -15,7 +15,7 @@ mod tempering;
 mod walk;
 
 pub use annealing::{anneal, settle};
-pub use chains::{independent, Chains};
+pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use mean_field::{Convergence, MeanField, mean_field};

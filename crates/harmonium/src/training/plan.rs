@@ -10,6 +10,9 @@ use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField};
 use serde::{Deserialize, Serialize};
 
+/// The estimators of the data side and of the model side.
+type Sides = (Box<dyn Estimator>, Box<dyn Estimator>);
+
 /// The model side of the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -221,10 +224,7 @@ impl Plan {
     }
 
     /// The estimators of the data side and of the model side.
-    pub(super) fn sides(
-        &self,
-        machine: &Machine,
-    ) -> Result<(Box<dyn Estimator>, Box<dyn Estimator>), Error> {
+    pub(super) fn sides(&self, machine: &Machine) -> Result<Sides, Error> {
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,
             max_sweeps: self.mean_field_sweeps,

@@ -205,8 +205,7 @@ fn a_chain_has_two_blocks_however_it_is_numbered() {
         .map(|l| Layer::new(l.to_string(), Role::Hidden, Units::Binary, 1).unwrap())
         .collect();
     // Taken by index, this chain would need three.
-    let chain = [(0, 2), (2, 3), (3, 1)].map(|(a, b)| {
-        Coupling::between(LayerId(a), LayerId(b), Matrix::zeros(1, 1).unwrap())
-    });
+    let chain = [(0, 2), (2, 3), (3, 1)]
+        .map(|(a, b)| Coupling::between(LayerId(a), LayerId(b), Matrix::zeros(1, 1).unwrap()));
     assert_eq!(Machine::new(layers, chain.to_vec()).unwrap().schedule().len(), 2);
 }

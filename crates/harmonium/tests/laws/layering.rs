@@ -18,7 +18,8 @@ fn sources(module: &str) -> Vec<(String, String)> {
     if let Ok(folder) = std::fs::read_dir(src.join(module)) {
         files.extend(folder.map(|f| f.unwrap().path()));
     }
-    let read = |f: &std::path::PathBuf| Some((f.display().to_string(), std::fs::read_to_string(f).ok()?));
+    let read =
+        |f: &std::path::PathBuf| Some((f.display().to_string(), std::fs::read_to_string(f).ok()?));
     files.iter().filter_map(read).collect()
 }
 
