@@ -11,7 +11,7 @@ fn harmonium(args: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_demo_beats_independent_pixels() {
-    let (code, out, err) = harmonium(&["demo", "--epochs", "10", "--hidden", "8", "--json"]);
+    let (code, out, err) = harmonium(&["demo", "--epochs", "40", "--hidden", "10", "--json"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let value: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
     let number = |key: &str| value[key].as_f64().expect("a number");

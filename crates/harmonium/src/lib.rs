@@ -24,7 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: each uses only those above it in this list, and a test checks it.
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
+//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`]. Each uses only
+//! those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
