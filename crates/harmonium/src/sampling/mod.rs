@@ -11,6 +11,7 @@ mod chains;
 mod clamp;
 mod gibbs;
 mod mean_field;
+mod posterior;
 mod tempering;
 mod walk;
 
@@ -19,6 +20,8 @@ pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use mean_field::{Convergence, MeanField, mean_field};
+pub use posterior::{Inference, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use mean_field::average_block;
+pub(crate) use posterior::free_layers;

@@ -7,7 +7,7 @@ use crate::estimators::{
 };
 use crate::machine::Machine;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
-use crate::sampling::{Clamp, MeanField};
+use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
 
 /// The estimators of the data side and of the model side.
@@ -231,7 +231,7 @@ impl Plan {
             damping: 0.0,
         };
         let clamp = Clamp::visible(machine);
-        let closed = crate::estimators::posterior_factorises(machine, &clamp);
+        let closed = posterior_factorises(machine, &clamp);
         let data: Box<dyn Estimator> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed => Box::new(ExactPosterior::default()),

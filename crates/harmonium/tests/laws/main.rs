@@ -21,5 +21,6 @@ mod learning;
 mod machines;
 mod rewrites;
 mod sampling;
+mod scores;
 mod statistics;
 mod verbs;
