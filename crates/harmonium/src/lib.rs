@@ -39,6 +39,7 @@ pub mod estimators;
 pub mod optim;
 pub mod training;
 pub mod evaluation;
+pub mod run;
 
 pub use error::Error;
 pub use harmonium_kernels::random;
