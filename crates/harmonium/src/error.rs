@@ -1,5 +1,6 @@
 //! What can go wrong, with the numbers in it and a way out.
 
+use std::io::ErrorKind;
 use thiserror::Error;
 
 /// Why something could not be done.
@@ -194,6 +195,82 @@ pub enum Error {
         /// Numbers found.
         found: usize,
     },
+    /// The operating system refused to read or write something.
+    #[error("cannot {action} `{path}`: {reason}")]
+    File {
+        /// The file or folder, as it was named.
+        path: String,
+        /// What was tried: read, write, lock, …
+        action: &'static str,
+        /// What the system answered.
+        reason: String,
+        /// The sort of answer.
+        kind: ErrorKind,
+    },
+    /// A file that is cut, altered, or of another sort.
+    #[error("`{path}` cannot be used: {reason}")]
+    Damaged {
+        /// The file, as it was named.
+        path: String,
+        /// What is wrong, with what was expected and found.
+        reason: String,
+    },
+    /// A file of a later version of the format.
+    #[error("`{path}` has format version {found}; this version reads up to {supported}")]
+    NewerFormat {
+        /// The file, as it was named.
+        path: String,
+        /// Its version.
+        found: u64,
+        /// The latest version that can be read.
+        supported: u64,
+    },
+    /// A model file that holds something else than a machine.
+    #[error("`{path}` holds a `{kind}`; this version cannot read kind `{kind}`, only `machine`")]
+    UnknownKind {
+        /// The file, as it was named.
+        path: String,
+        /// What it holds.
+        kind: String,
+    },
+    /// A model that could be written but not read again.
+    #[error("the model cannot be written: {reason}")]
+    Unwritable {
+        /// What stands in the way.
+        reason: String,
+    },
+    /// Something is there already.
+    #[error("`{path}` exists: {what}")]
+    Exists {
+        /// Where.
+        path: String,
+        /// What is there.
+        what: &'static str,
+    },
+    /// A folder that no training has written.
+    #[error("`{path}` is no run: {reason}")]
+    NotARun {
+        /// The folder, as it was named.
+        path: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// Another process writes the run.
+    #[error("`{path}` is being written by {holder}")]
+    Locked {
+        /// The run.
+        path: String,
+        /// Who writes it.
+        holder: String,
+    },
+}
+
+/// What [`Error::Exists`] found where a run should go.
+pub(crate) mod existing {
+    pub(crate) const RUN: &str = "there is a run in it";
+    pub(crate) const FOLDER: &str = "it is a folder with other files in it, and no run";
+    pub(crate) const FILE: &str = "it is a file";
+    pub(crate) const CONFIG: &str = "the run has its configuration already";
 }
 
 impl Error {
@@ -252,6 +329,41 @@ impl Error {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
             }
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
+            Self::File { kind, .. } => file_hint(*kind),
+            Self::Damaged { .. } => {
+                "the file may be cut short, altered or no model of this library: write or copy it again"
+            }
+            Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
+                "update harmonium, or write the file again with this version"
+            }
+            Self::Unwritable { .. } => {
+                "keep what describes the model small: a configuration, a shape, some means"
+            }
+            Self::Exists { what: existing::RUN, .. } => {
+                "continue it with `--resume`, replace it with `--force`, or choose another `--out`"
+            }
+            Self::Exists { what: existing::FOLDER, .. } => {
+                "choose a new folder with `--out`; `--force` replaces runs and leaves other folders alone"
+            }
+            Self::Exists { .. } => "choose another name, or replace it with `--force`",
+            Self::NotARun { .. } => {
+                "give the folder that was `--out` of `harmonium train`, or a `.safetensors` file"
+            }
+            Self::Locked { .. } => "wait until it has finished, or choose another `--out`",
         }
+    }
+}
+
+fn file_hint(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "check the spelling; the folder a file goes into must exist",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "check who may read and write there, or choose another place with `--out`"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "make room, then continue with `--resume`; what was there before is unharmed"
+        }
+        ErrorKind::OutOfMemory => "the file does not fit into memory: use a larger machine",
+        _ => "check the path and the disk, then try again",
     }
 }

@@ -25,8 +25,8 @@
 //! ```
 //!
 //! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
-//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`]. Each uses only
-//! those before it, and a test checks it.
+//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
+//! uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +38,7 @@ pub mod machine;
 pub mod models;
 pub mod moments;
 pub mod optim;
+pub mod run;
 pub mod sampling;
 pub mod training;
 pub mod units;

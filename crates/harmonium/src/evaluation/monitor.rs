@@ -166,19 +166,14 @@ fn free_energies(machine: &Machine, look: &Look) -> Result<(f64, f64), Error> {
 }
 
 /// Squared distance of the data from its mean-field echo, per row.
-fn reconstruction(
-    machine: &Machine,
-    engine: &Engine,
-    look: &Look,
-) -> Result<(f64, f64), Error> {
+fn reconstruction(machine: &Machine, engine: &Engine, look: &Look) -> Result<(f64, f64), Error> {
     let visible = machine.visible_layers();
     let hidden = machine.layer_ids().filter(|l| !visible.contains(l));
     let mut echo = look.posterior.clone();
     infer(machine, engine, &Clamp::layers(hidden), &mut echo, MeanField::default())?;
     let distance = |row: usize| -> f64 {
-        let pairs = visible.iter().flat_map(|&l| {
-            look.posterior.row(l, row).iter().zip(echo.row(l, row))
-        });
+        let pairs =
+            visible.iter().flat_map(|&l| look.posterior.row(l, row).iter().zip(echo.row(l, row)));
         pairs.map(|(a, b)| (a - b) * (a - b)).sum()
     };
     Ok(mean_of(&(0..echo.n_rows()).map(distance).collect::<Vec<f64>>()))

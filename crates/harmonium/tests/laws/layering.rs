@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The modules from top to bottom.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "error",
     "units",
     "machine",
@@ -15,6 +15,7 @@ const ORDER: [&str; 11] = [
     "optim",
     "training",
     "evaluation",
+    "run",
 ];
 
 /// The text of every file of a module.

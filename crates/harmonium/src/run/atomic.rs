@@ -1,0 +1,85 @@
+//! Files that are either the old one or the new one, never half of one.
+//!
+//! The bytes go to a temporary file beside the target, are forced to the disk, and take the
+//! target's name in one step. Whatever fails before that step removes the temporary file and
+//! leaves the target as it was; whoever reads meanwhile sees the old file.
+
+use super::{Overwrite, file_error};
+use crate::error::{Error, existing};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes `bytes` to `path`. A link is followed, so that it goes on pointing where it did.
+///
+/// # Errors
+///
+/// If something is there that must not be replaced, or the system refuses.
+pub(super) fn write(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(), Error> {
+    let failed = |error: io::Error| file_error(path, "write", &error);
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(failed(error)),
+    };
+    if let Ok(found) = fs::metadata(&target) {
+        if found.is_dir() {
+            return Err(failed(ErrorKind::IsADirectory.into()));
+        }
+        if !found.is_file() {
+            return Err(failed(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+        }
+        if overwrite == Overwrite::No {
+            return Err(Error::Exists { path: path.display().to_string(), what: existing::FILE });
+        }
+    }
+    let folder = folder_of(&target);
+    replace(&target, folder, bytes).map_err(failed)?;
+    sync_folder(folder);
+    Ok(())
+}
+
+fn replace(target: &Path, folder: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_in(folder);
+    // Only a process that is gone can have left one: its number is ours now.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = fill(&temporary, bytes).and_then(|()| fs::rename(&temporary, target));
+    if written.is_err() {
+        // The first error is the one to report; a file that was never made cannot be removed.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn fill(temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A name that nothing else in this folder has. It is short, so that no target is too long for it.
+fn temporary_in(folder: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".harmonium-{}-{count}.tmp", std::process::id()))
+}
+
+/// The folder a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Forces the names in a folder to the disk. Where a system cannot, the files are still whole, and
+/// there is nothing left to undo: so no error.
+pub(super) fn sync_folder(folder: &Path) {
+    if cfg!(unix) {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+}

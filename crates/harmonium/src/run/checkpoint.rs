@@ -1,0 +1,78 @@
+//! Everything that is needed to go on, in the file of a model with more in it.
+//!
+//! Beside the parameters there is a tensor `state.<key>` for every row of the [`Snapshot`] and,
+//! in the metadata, where training was and how much of `events.jsonl` belongs to it.
+//!
+//! [`Snapshot`]: crate::estimators::Snapshot
+
+use super::metadata::Counters;
+use super::model_file::{About, Model, read_file, read_parts, write_parts};
+use super::{Overwrite, atomic, damaged, in_file};
+use crate::error::Error;
+use crate::training::Checkpoint;
+use serde_json::Value;
+use std::path::Path;
+
+/// A checkpoint with what its run needs besides. Any program that reads models reads it too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedCheckpoint {
+    /// The state of training.
+    pub checkpoint: Checkpoint,
+    /// Where it comes from.
+    pub about: About,
+    /// Bytes of `events.jsonl` that were written before it.
+    pub events_length: u64,
+    /// What the caller wants back. JSON has no infinities and no NaN.
+    pub extra: Value,
+}
+
+impl SavedCheckpoint {
+    /// The bytes of the file; equal checkpoints have equal bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be read again: see [`Error::Unwritable`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let Checkpoint { machine, epoch, batches_done, state } = &self.checkpoint;
+        let counters = Counters {
+            epoch: *epoch,
+            batches_done: *batches_done,
+            events_length: self.events_length,
+            extra: self.extra.clone(),
+        };
+        write_parts(machine, &self.about, Some((state, counters)))
+    }
+
+    /// Reads the bytes of a checkpoint, every number to the bit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::from_bytes`]; and a model that is no checkpoint is one.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let (Model { machine, about }, training) = read_parts(bytes)?;
+        let (state, counters) =
+            training.ok_or_else(|| damaged("it is a model without the state of a training"))?;
+        let Counters { epoch, batches_done, events_length, extra } = counters;
+        let checkpoint = Checkpoint { machine, epoch, batches_done, state };
+        Ok(Self { checkpoint, about, events_length, extra })
+    }
+
+    /// Writes a file: either all of it, or the old one stays.
+    ///
+    /// # Errors
+    ///
+    /// If the file is there already and must not be overwritten, or the system refuses.
+    pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(), Error> {
+        atomic::write(path.as_ref(), &self.to_bytes()?, overwrite)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses, or the file is no checkpoint.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        Self::from_bytes(&read_file(path)?).map_err(in_file(path))
+    }
+}

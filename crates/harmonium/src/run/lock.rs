@@ -1,0 +1,68 @@
+//! One writer per run.
+//!
+//! The lock is the operating system's, on the file `.lock`: it ends with the process, however the
+//! process ends. The file itself stays, because removing it would let two processes lock two
+//! different files of that name; it is empty while nobody writes.
+
+use super::file_error;
+use crate::error::Error;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+
+/// The name of the file.
+const FILE: &str = ".lock";
+
+/// Held as long as it lives.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Lock {
+    /// Locks a run directory, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// If another process holds it, or the system refuses.
+    pub(super) fn take(run: &Path) -> Result<Self, Error> {
+        let path = run.join(FILE);
+        let failed = |error: io::Error| file_error(&path, "lock", &error);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            // Some network file systems know no locks: better no lock than no training.
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {
+                let (path, holder) = (run.display().to_string(), holder(&mut file));
+                return Err(Error::Locked { path, holder });
+            }
+        }
+        file.set_len(0).map_err(failed)?;
+        file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A number that stays is wrong but harmless: the lock is what counts.
+        let _ = self.0.set_len(0);
+    }
+}
+
+/// Who wrote their number into the file.
+fn holder(file: &mut File) -> String {
+    const LONGEST: u64 = 20;
+    let mut text = String::new();
+    match file.take(LONGEST).read_to_string(&mut text) {
+        Ok(n) if n > 0 && text.bytes().all(|b| b.is_ascii_digit()) => format!("process {text}"),
+        _ => "another process".into(),
+    }
+}

@@ -1,0 +1,162 @@
+//! The text in a model file: sorted JSON that says what the tensors are.
+
+use super::model_file::About;
+use super::{NO_FILE, damaged};
+use crate::error::Error;
+use crate::machine::{Machine, Role};
+use crate::units::Units;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version this library writes, and the latest it reads.
+const FORMAT_VERSION: u64 = 1;
+
+/// The kind of file this version knows; `dbn` and `network` are kept free for others.
+const MACHINE: &str = "machine";
+
+/// Most layers, and most couplings, of a machine in a file.
+const MOST_PARTS: usize = 10_000;
+
+/// Everything but the numbers. A new field is a new format version, so that no reader passes over
+/// something that matters.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metadata {
+    format_version: u64,
+    kind: String,
+    pub(super) layers: Vec<LayerEntry>,
+    pub(super) couplings: Vec<CouplingEntry>,
+    pub(super) constant: f64,
+    library_version: String,
+    seed: u64,
+    step: u64,
+    epoch: u64,
+    config: Value,
+    data: Value,
+    /// Only in checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) checkpoint: Option<Counters>,
+}
+
+/// A layer without its parameters.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LayerEntry {
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) units: Units,
+    pub(super) n_units: usize,
+}
+
+/// A coupling without its weights.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CouplingEntry {
+    pub(super) between: (String, String),
+    pub(super) lateral: bool,
+}
+
+/// Where training was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Counters {
+    pub(super) epoch: u64,
+    pub(super) batches_done: u64,
+    pub(super) events_length: u64,
+    pub(super) extra: Value,
+}
+
+/// What every version of the format has.
+#[derive(Deserialize)]
+struct Opening {
+    format_version: u64,
+    kind: String,
+}
+
+impl Metadata {
+    pub(super) fn new(machine: &Machine, about: &About, checkpoint: Option<Counters>) -> Self {
+        let name = |l| machine.layer(l).name.clone();
+        let layer = |l: &crate::machine::Layer| LayerEntry {
+            name: l.name.clone(),
+            role: l.role,
+            units: l.units,
+            n_units: l.n_units(),
+        };
+        let coupling = |c: &crate::machine::Coupling| CouplingEntry {
+            between: (name(c.between.0), name(c.between.1)),
+            lateral: c.is_lateral(),
+        };
+        Self {
+            format_version: FORMAT_VERSION,
+            kind: MACHINE.into(),
+            layers: machine.layers().iter().map(layer).collect(),
+            couplings: machine.couplings().iter().map(coupling).collect(),
+            constant: machine.constant(),
+            library_version: about.library_version.clone(),
+            seed: about.seed,
+            step: about.step,
+            epoch: about.epoch,
+            config: about.config.clone(),
+            data: about.data.clone(),
+            checkpoint,
+        }
+    }
+
+    pub(super) fn into_about(self) -> About {
+        let Self { library_version, seed, step, epoch, config, data, .. } = self;
+        About { seed, step, epoch, config, data, library_version }
+    }
+
+    /// Sorted compact JSON.
+    ///
+    /// # Errors
+    ///
+    /// If reading it would not give back the same: the caller's values may nest too deep, and a
+    /// machine may have too many parts.
+    pub(super) fn to_text(&self) -> Result<String, Error> {
+        let unwritable = |reason: String| Error::Unwritable { reason };
+        let value = serde_json::to_value(self).map_err(|e| unwritable(e.to_string()))?;
+        let text = sorted(value).to_string();
+        match Self::from_text(&text) {
+            Ok(read) if read == *self => Ok(text),
+            Ok(_) => Err(unwritable("its description would read differently".into())),
+            Err(Error::Damaged { reason, .. }) => Err(unwritable(reason)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// If the version or the kind is none of ours, or the text not of the right form.
+    pub(super) fn from_text(text: &str) -> Result<Self, Error> {
+        let wrong = |e: serde_json::Error| damaged(format!("its description is wrong: {e}"));
+        let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
+        let (path, found) = (NO_FILE.to_owned(), opening.format_version);
+        if found > FORMAT_VERSION {
+            return Err(Error::NewerFormat { path, found, supported: FORMAT_VERSION });
+        }
+        if found == 0 {
+            return Err(damaged("there is no format version 0"));
+        }
+        if opening.kind != MACHINE {
+            return Err(Error::UnknownKind { path, kind: opening.kind });
+        }
+        let metadata: Self = serde_json::from_str(text).map_err(wrong)?;
+        for (what, n) in
+            [("layers", metadata.layers.len()), ("couplings", metadata.couplings.len())]
+        {
+            if n > MOST_PARTS {
+                return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+/// The same value with the keys of every object in order, whatever order the caller's build keeps.
+pub(super) fn sorted(mut value: Value) -> Value {
+    value.sort_all_objects();
+    value
+}

@@ -1,0 +1,84 @@
+//! What a training leaves behind: model files, checkpoints and the run directory.
+//!
+//! ```text
+//! RUN/
+//!   run.toml                       what was asked
+//!   events.jsonl                   what happened, one JSON object per line, append-only
+//!   checkpoints/last.safetensors   everything needed to go on
+//!   checkpoints/best.safetensors   the best machine so far
+//!   model.safetensors              the result
+//! ```
+//!
+//! The run directory is the interface between training and everything that looks at it: a
+//! [`RunWriter`] holds the lock and writes, a [`RunDirectory`] only looks. No file names a path, a
+//! time or a number of threads, so equal runs give equal bytes, and a run that was stopped and
+//! resumed equals one that never stopped.
+//!
+//! ```
+//! use harmonium::models::Rbm;
+//! use harmonium::run::{About, Model};
+//!
+//! let machine = Rbm::binary(4, 2)?.into_machine();
+//! let model = Model { machine, about: About { seed: 7, ..About::default() } };
+//! assert_eq!(Model::from_bytes(&model.to_bytes()?)?, model);
+//! # Ok::<(), harmonium::Error>(())
+//! ```
+
+mod atomic;
+mod checkpoint;
+mod directory;
+mod events;
+mod header;
+mod lock;
+mod metadata;
+mod model_file;
+mod parameters;
+mod tensors;
+mod writer;
+
+pub use checkpoint::SavedCheckpoint;
+pub use directory::RunDirectory;
+pub use events::EventLog;
+pub use model_file::{About, Located, Model};
+pub use writer::RunWriter;
+
+use crate::error::Error;
+use std::io;
+use std::path::Path;
+
+/// What to do with what is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Leave it and say so.
+    No,
+    /// Replace it.
+    Yes,
+}
+
+/// How bytes that came from no file are called in errors.
+const NO_FILE: &str = "the given bytes";
+
+fn damaged(reason: impl Into<String>) -> Error {
+    Error::Damaged { path: NO_FILE.into(), reason: reason.into() }
+}
+
+fn file_error(path: &Path, action: &'static str, error: &io::Error) -> Error {
+    let (path, reason) = (path.display().to_string(), error.to_string());
+    Error::File { path, action, reason, kind: error.kind() }
+}
+
+/// Says which file an error about bytes is about.
+fn in_file(path: &Path) -> impl Fn(Error) -> Error {
+    let path = path.display().to_string();
+    move |error| {
+        let path = path.clone();
+        match error {
+            Error::Damaged { reason, .. } => Error::Damaged { path, reason },
+            Error::NewerFormat { found, supported, .. } => {
+                Error::NewerFormat { path, found, supported }
+            }
+            Error::UnknownKind { kind, .. } => Error::UnknownKind { path, kind },
+            other => other,
+        }
+    }
+}

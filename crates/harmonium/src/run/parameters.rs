@@ -1,0 +1,116 @@
+//! The parameters of a machine as named tensors.
+//!
+//! `layers.<name>.bias`, `.offset` and, for Gaussian units, `.precision`; and
+//! `couplings.<a>.<b>.weights`, a matrix, or the row of the strict upper triangle where a layer is
+//! coupled with itself. A dot in a layer's name is written `%2E`, so that no two names meet.
+
+use super::damaged;
+use super::metadata::{CouplingEntry, LayerEntry, Metadata};
+use super::tensors::{Tensor, Tensors};
+use crate::error::Error;
+use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Triangle, Weights};
+use std::collections::BTreeMap;
+
+/// The tensors of a machine.
+pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
+    let mut tensors = BTreeMap::new();
+    for layer in machine.layers() {
+        let own = [("bias", &layer.bias), ("offset", &layer.offset)];
+        let precision = (!layer.units.is_discrete()).then_some(("precision", &layer.precision));
+        for (what, values) in own.into_iter().chain(precision) {
+            tensors.insert(own_name(&layer.name, what), Tensor::row(values));
+        }
+    }
+    for coupling in machine.couplings() {
+        let (a, b) = coupling.between;
+        let name = weights_name(&machine.layer(a).name, &machine.layer(b).name);
+        let entries = coupling.weights.entries();
+        let tensor = match &coupling.weights {
+            Weights::Between(matrix) => Tensor::matrix(matrix.shape(), entries),
+            Weights::Lateral(_) => Tensor::row(entries),
+        };
+        tensors.insert(name, tensor);
+    }
+    tensors
+}
+
+/// Takes the machine that `metadata` describes out of `tensors`.
+///
+/// # Errors
+///
+/// If a tensor is missing or of another shape, or the whole is no machine.
+pub(super) fn take_machine(metadata: &Metadata, tensors: &mut Tensors) -> Result<Machine, Error> {
+    let mut ids = BTreeMap::new();
+    let mut layers = Vec::with_capacity(metadata.layers.len());
+    for (i, entry) in metadata.layers.iter().enumerate() {
+        if ids.insert(entry.name.as_str(), LayerId(i)).is_some() {
+            return Err(damaged(format!("layer `{}` occurs twice", entry.name)));
+        }
+        layers.push(take_layer(entry, tensors)?);
+    }
+    let mut couplings = Vec::with_capacity(metadata.couplings.len());
+    for entry in &metadata.couplings {
+        couplings.push(take_coupling(entry, &ids, &layers, tensors)?);
+    }
+    Machine::new(layers, couplings)
+        .and_then(|machine| machine.with_constant(metadata.constant))
+        .map_err(|error| damaged(error.to_string()))
+}
+
+fn take_layer(entry: &LayerEntry, tensors: &mut Tensors) -> Result<Layer, Error> {
+    let LayerEntry { name, role, units, n_units } = entry;
+    let len = n_units.checked_mul(units.group()).ok_or_else(|| {
+        damaged(format!("layer `{name}` claims {n_units} units of {} entries", units.group()))
+    })?;
+    let mut take = |what| tensors.take(&own_name(name, what), &[len]);
+    let (bias, offset) = (take("bias")?, take("offset")?);
+    let precision = if units.is_discrete() { Vec::new() } else { take("precision")? };
+    Ok(Layer { name: name.clone(), role: *role, units: *units, bias, precision, offset })
+}
+
+fn take_coupling(
+    entry: &CouplingEntry,
+    ids: &BTreeMap<&str, LayerId>,
+    layers: &[Layer],
+    tensors: &mut Tensors,
+) -> Result<Coupling, Error> {
+    let (first, second) = (&entry.between.0, &entry.between.1);
+    let find = |name: &String| {
+        ids.get(name.as_str()).copied().ok_or_else(|| {
+            damaged(format!("the coupling of `{first}` and `{second}` names no layer of the file"))
+        })
+    };
+    let between = (find(first)?, find(second)?);
+    if entry.lateral != (between.0 == between.1) {
+        return Err(damaged(format!(
+            "the coupling of `{first}` and `{second}` is lateral or not, but says otherwise"
+        )));
+    }
+    let name = weights_name(first, second);
+    let (rows, columns) = (layers[between.0.0].len(), layers[between.1.0].len());
+    let weights = if entry.lateral {
+        let n_pairs = rows.checked_mul(rows.saturating_sub(1)).map(|n| n / 2);
+        let n_pairs = n_pairs.ok_or_else(|| damaged(format!("tensor `{name}` is too large")))?;
+        let values = tensors.take(&name, &[n_pairs])?;
+        let mut weights = Weights::Lateral(Triangle::zeros(rows)?);
+        weights.entries_mut().copy_from_slice(&values);
+        weights
+    } else {
+        let values = tensors.take(&name, &[rows, columns])?;
+        Weights::Between(Matrix::from_rows(rows, columns, values)?)
+    };
+    Ok(Coupling { between, weights })
+}
+
+fn own_name(layer: &str, what: &str) -> String {
+    format!("layers.{}.{what}", escaped(layer))
+}
+
+fn weights_name(first: &str, second: &str) -> String {
+    format!("couplings.{}.{}.weights", escaped(first), escaped(second))
+}
+
+/// A name without dots, and different for different names.
+fn escaped(name: &str) -> String {
+    name.replace('%', "%25").replace('.', "%2E")
+}
