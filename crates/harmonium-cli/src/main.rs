@@ -8,7 +8,12 @@
 mod args;
 mod commands;
 mod failure;
+mod load;
+mod output;
+mod plan;
 mod render;
+mod report;
+mod watch;
 
 use args::{Cli, Command};
 use failure::Failure;
@@ -30,5 +35,16 @@ fn run() -> Result<(), Failure> {
     common.start_threads()?;
     match command {
         Command::Demo(args) => commands::demo::run(&args, &common),
+        Command::Train(command) => commands::train::run(&command, &common),
+        Command::Sample(args) => commands::sample::run(&args, &common),
+        Command::Complete(args) => commands::complete::run(&args, &common),
+        Command::Score(args) => commands::score::run(&args, &common),
+        Command::Logz(args) => commands::logz::run(&args, &common),
+        Command::Features(args) => commands::features::run(&args, &common),
+        Command::Inspect(args) => commands::inspect::run(&args, &common),
+        Command::Report(args) => commands::report::run(&args, &common),
+        Command::Convert(args) => commands::convert::run(&args, &common),
+        Command::Data(args) => commands::data::run(&args, &common),
+        Command::Completions(args) => render::script(&args::completions(args.shell)),
     }
 }

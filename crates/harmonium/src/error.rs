@@ -274,6 +274,15 @@ pub(crate) mod existing {
 }
 
 impl Error {
+    /// The same error about a row of a part of the data that starts at row `first`.
+    #[must_use]
+    pub fn in_rows_from(mut self, first: usize) -> Self {
+        if let Self::Value { row, .. } = &mut self {
+            *row += first;
+        }
+        self
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {

@@ -1,8 +1,13 @@
 //! What can be typed.
 
+pub(crate) mod data;
+pub(crate) mod train;
+
 use crate::failure::Failure;
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use data::DataArgs;
+use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
 #[derive(Debug, Parser)]
@@ -19,9 +24,9 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Common {
-    /// The root of all randomness: the same seed gives the same bits
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
-    pub(crate) seed: u64,
+    /// The root of all randomness: the same seed gives the same bits [default: 0]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Threads to use; the result does not depend on them [default: all cores]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
@@ -31,9 +36,17 @@ pub(crate) struct Common {
     /// Show no progress
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
+    /// Arithmetic of sampling; `auto` is f32 or better
+    #[arg(long, global = true, default_value = "auto", value_parser = ["auto", "f32"])]
+    pub(crate) precision: String,
 }
 
 impl Common {
+    /// The seed that was given, or 0.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
+    }
+
     /// Sets the number of threads of the whole process.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
         let Some(n) = self.threads else { return Ok(()) };
@@ -51,8 +64,50 @@ impl Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train on the embedded digits and look at what was learned
-    #[command(after_help = "Example:\n  harmonium demo --seed 7")]
+    #[command(after_help = "Examples:\n  harmonium demo\n  harmonium demo --seed 7 --out runs/demo")]
     Demo(DemoArgs),
+    /// Learn a distribution from data
+    #[command(subcommand, after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits")]
+    Train(TrainCommand),
+    /// Draw samples from a model
+    #[command(after_help = "Examples:
+  harmonium sample runs/digits --n 100 --out samples.png
+  harmonium sample runs/digits --given digits --mask mask.npy --out filled.npy")]
+    Sample(SampleArgs),
+    /// Fill what is missing, with probabilities
+    #[command(after_help = "Examples:
+  harmonium complete runs/survey answers.csv --out filled.csv
+  harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
+    Complete(CompleteArgs),
+    /// The log-likelihood of data, in nats
+    #[command(after_help = "Examples:
+  harmonium score runs/digits digits
+  harmonium score runs/mnist t10k-images-idx3-ubyte.gz --method exact --json")]
+    Score(ScoreArgs),
+    /// The logarithm of the partition function
+    #[command(after_help = "Example:\n  harmonium logz runs/digits --method exact --json")]
+    Logz(LogzArgs),
+    /// What the hidden units say about each sample
+    #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
+    Features(FeaturesArgs),
+    /// What is in a model
+    #[command(after_help = "Example:\n  harmonium inspect runs/digits")]
+    Inspect(InspectArgs),
+    /// Write a page about a run: curves, filters, samples, findings
+    #[command(after_help = "Example:\n  harmonium report runs/digits --out report.html")]
+    Report(ReportArgs),
+    /// Write a model or data in another format
+    #[command(after_help = "Examples:
+  harmonium convert runs/digits model.safetensors
+  harmonium convert runs/digits parameters.json
+  harmonium convert faces.mat faces.npy --transpose")]
+    Convert(ConvertArgs),
+    /// What is in a file, and how it would be learned
+    #[command(after_help = "Example:\n  harmonium data train-images-idx3-ubyte.gz")]
+    Data(DataCommandArgs),
+    /// Completions for a shell
+    #[command(after_help = "Example:\n  harmonium completions bash > ~/.local/share/bash-completion/completions/harmonium")]
+    Completions(CompletionsArgs),
 }
 
 /// Settings of `demo`.
@@ -64,6 +119,168 @@ pub(crate) struct DemoArgs {
     /// Passes over the data
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub(crate) epochs: u64,
+    /// Also keep the run and its report in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<String>,
+    /// Replace a run that is there
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Output {
+    /// The file to write: .npy, .csv or .png
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: String,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Settings of `sample`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SampleArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// Number of samples
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) n: usize,
+    /// Sweeps of Gibbs sampling before each sample
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub(crate) sweeps: usize,
+    /// Rows to keep where the mask is 1; one sample is drawn for each
+    #[arg(long, value_name = "DATA", requires = "mask")]
+    pub(crate) given: Option<String>,
+    /// 1 = observed; as many columns as the data, and as many rows or one
+    #[arg(long, value_name = "FILE", requires = "given")]
+    pub(crate) mask: Option<String>,
+    /// Write the probabilities of the visible units instead of drawn values
+    #[arg(long)]
+    pub(crate) means: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `complete`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompleteArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// The samples; empty cells, `?` and NaN are missing
+    pub(crate) data: String,
+    /// 1 = observed; as many columns as the data, and as many rows or one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mask: Option<String>,
+    /// Sweeps to average over, after as many to settle
+    #[arg(long, default_value_t = 500, value_name = "N")]
+    pub(crate) sweeps: usize,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `score`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ScoreArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// The samples
+    pub(crate) data: String,
+    /// auto is exact where that is affordable, else pseudo
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "pseudo", "free-energy"])]
+    pub(crate) method: String,
+    /// Also write the score of each row: .npy or .csv
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `logz`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LogzArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// How it is found
+    #[arg(long, default_value = "exact", value_parser = ["exact"])]
+    pub(crate) method: String,
+}
+
+/// Settings of `features`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FeaturesArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// The samples
+    pub(crate) data: String,
+    /// The hidden layer to write [default: all of them, side by side]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) layer: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+}
+
+/// Settings of `report`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The run directory
+    pub(crate) run: String,
+    /// The page to write [default: report.html in the run]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<String>,
+}
+
+/// Settings of `convert`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// A model file, a run directory, or data
+    pub(crate) input: String,
+    /// A model as .safetensors or .json; data as .npy or .csv
+    pub(crate) output: String,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `data`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DataCommandArgs {
+    /// A file, a folder of PNGs, or digits, bars-and-stripes:N, shifter
+    pub(crate) data: String,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `completions`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// The script that completes our flags in a shell.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "harmonium", &mut script);
+    script
 }
 
 /// Reads the command line; `None` when help or the version was printed.

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
 
 fn data(common: &Common) -> Result<(Dataset, Dataset), Failure> {
     let (table, _) = digits::digits()?;
-    let split = Split::shuffled(Part::Count(TEST_ROWS), Stream::new(common.seed));
+    let split = Split::shuffled(Part::Count(TEST_ROWS), Stream::new(common.seed()));
     let (train, test) = split.apply(&table)?;
     // Grey levels are probabilities, drawn anew each time a digit is shown.
     Ok((Dataset::new(train, Binarize::Sample)?, Dataset::new(test, Binarize::Sample)?))
@@ -72,7 +72,7 @@ fn learn(
     test_set: &Dataset,
 ) -> Result<Findings, Failure> {
     let plan = Plan {
-        seed: common.seed,
+        seed: common.seed(),
         epochs: args.epochs,
         batch: 50,
         learning_rate: 0.05,
@@ -98,7 +98,7 @@ fn learn(
 /// Probabilities of the pixels after long chains.
 fn fantasies(machine: &Machine, common: &Common) -> Result<Vec<Vec<f64>>, Failure> {
     let engine = Engine::new(machine);
-    let stream = Stream::new(common.seed).fork(100);
+    let stream = Stream::new(common.seed()).fork(100);
     let mut chains = Chains::new(machine, 2 * TILES, stream.fork(0))?;
     chains.advance(machine, &engine, SWEEPS, stream.fork(1))?;
     let hidden = Clamp::layers([Rbm::HIDDEN]);

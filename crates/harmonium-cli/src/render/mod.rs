@@ -21,3 +21,11 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     out.flush()?;
     Ok(())
 }
+
+/// Writes a script as it is.
+pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}

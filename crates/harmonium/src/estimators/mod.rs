@@ -96,6 +96,11 @@ pub trait Estimator: Send {
         None
     }
 
+    /// Samples of the model it keeps, if it keeps any.
+    fn chains(&self) -> Option<&State> {
+        None
+    }
+
     /// Everything the next estimate depends on besides the machine and the batch.
     fn export(&self, machine: &Machine) -> Snapshot;
 

@@ -28,11 +28,6 @@ impl Persistent {
         let weights = vec![1.0 / n_chains as f64; n_chains];
         Ok(Self { n_chains, chains: None, particles: None, weights })
     }
-
-    /// Where the chains are, once there was a step.
-    pub fn chains(&self) -> Option<&State> {
-        self.chains.as_ref().map(Chains::state)
-    }
 }
 
 impl Estimator for Persistent {
@@ -59,6 +54,10 @@ impl Estimator for Persistent {
         average_block(engine, &free, particles, &last_free_block(machine, &free));
         self.chains = Some(chains);
         Ok(Side::Particles { state: particles, weights: &self.weights })
+    }
+
+    fn chains(&self) -> Option<&State> {
+        self.chains.as_ref().map(Chains::state)
     }
 
     fn export(&self, machine: &Machine) -> Snapshot {

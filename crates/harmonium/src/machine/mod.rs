@@ -113,11 +113,6 @@ impl Machine {
         self.layer_ids().filter(|&l| self.layer(l).role == Role::Visible).collect()
     }
 
-    /// The layer of that name.
-    pub fn find(&self, name: &str) -> Option<LayerId> {
-        self.layer_ids().find(|&l| self.layer(l).name == name)
-    }
-
     /// Whether units of `l` see units of `m`; with `l == m`, whether there is a lateral coupling.
     pub fn coupled(&self, l: LayerId, m: LayerId) -> bool {
         self.couplings.iter().any(|c| c.between == (l, m) || c.between == (m, l))

@@ -55,6 +55,15 @@ pub enum Overwrite {
     Yes,
 }
 
+/// Writes a file: either all of it, or the old one stays.
+///
+/// # Errors
+///
+/// If something is there that must not be replaced, or the system refuses.
+pub fn write_file(path: impl AsRef<Path>, bytes: &[u8], overwrite: Overwrite) -> Result<(), Error> {
+    atomic::write(path.as_ref(), bytes, overwrite)
+}
+
 /// How bytes that came from no file are called in errors.
 const NO_FILE: &str = "the given bytes";
 

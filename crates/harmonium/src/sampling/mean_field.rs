@@ -121,21 +121,23 @@ pub(super) fn until_still(
 /// Given the rest these means are exact, so statistics taken with them have less noise and the
 /// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
 pub(crate) fn average_block(engine: &Engine, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
+    let alone = |l: &LayerId| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l);
+    let block: Vec<LayerId> = block.iter().copied().filter(alone).collect();
+    visit_means(engine, clamp, x, &block);
+    for l in block {
+        x.layers[l.0].meaning = Meaning::Means;
+    }
+}
+
+/// Visits layers once, putting their free units at their conditional means.
+pub(super) fn visit_means(engine: &Engine, clamp: &Clamp, x: &mut State, layers: &[LayerId]) {
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
-    let block: Vec<LayerId> = block
-        .iter()
-        .copied()
-        .filter(|l| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l))
-        .collect();
     in_tasks(x, |rows, scratch: &mut Scratch| {
         let all: Vec<usize> = (0..rows.n).collect();
-        for &l in &block {
+        for &l in layers {
             walk.visit(l, rows, &all, scratch, &|place, theta, precision| {
                 engine.layers()[place.layer.0].units.mean_in_place(theta, precision);
             });
         }
     });
-    for l in block {
-        x.layers[l.0].meaning = Meaning::Means;
-    }
 }

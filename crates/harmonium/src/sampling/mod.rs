@@ -20,7 +20,7 @@ pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use mean_field::{Convergence, MeanField, mean_field};
-pub use posterior::{Inference, infer, posterior_factorises};
+pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use mean_field::average_block;

@@ -1,6 +1,7 @@
 //! What the hidden units say about the data: exactly where their posterior factorises, else by
 //! mean field.
 
+use super::mean_field::visit_means;
 use super::{Clamp, Convergence, MeanField, average_block, mean_field};
 use crate::error::Error;
 use crate::machine::{Engine, LayerId, Machine, State};
@@ -46,4 +47,27 @@ pub fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
 
 pub(crate) fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
     machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect()
+}
+
+/// A copy of `x` with the free units of `layers`, which must not see each other, at their means
+/// given all the rest. Layers with lateral couplings keep their values: there a mean given the
+/// others' means would be another thing.
+///
+/// # Errors
+///
+/// If clamp or state do not fit the machine.
+pub fn conditional_means(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    layers: &[LayerId],
+) -> Result<State, Error> {
+    clamp.check(machine, x.n_rows())?;
+    x.check(machine)?;
+    let alone = |l: &LayerId| !machine.has_lateral(*l);
+    let layers: Vec<LayerId> = layers.iter().copied().filter(alone).collect();
+    let mut means = x.clone();
+    visit_means(engine, clamp, &mut means, &layers);
+    Ok(means)
 }

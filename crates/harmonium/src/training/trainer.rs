@@ -5,7 +5,7 @@ use super::plan::Plan;
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Snapshot};
 use crate::exact;
-use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role};
+use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role, State};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress};
 use crate::sampling::Convergence;
@@ -59,6 +59,11 @@ impl View<'_, '_> {
     /// Everything that is needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
         self.trainer.checkpoint()
+    }
+
+    /// Samples of the model that the rule keeps, if it keeps any.
+    pub fn chains(&self) -> Option<&State> {
+        self.trainer.negative.chains()
     }
 
     /// Updates the whole run will do.

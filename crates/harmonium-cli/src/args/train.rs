@@ -1,0 +1,185 @@
+//! What `train` can be told, by flags and by a configuration file with the same words.
+
+use super::data::DataArgs;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+/// Which model is trained.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum TrainCommand {
+    /// A restricted Boltzmann machine
+    #[command(after_help = "Examples:
+  harmonium train rbm digits --hidden 64 --out runs/digits
+  harmonium train rbm train-images-idx3-ubyte.gz --hidden 500 --binarize 0.5 --epochs 50 --out runs/mnist
+  harmonium train rbm --out runs/mnist --resume")]
+    Rbm(TrainArgs),
+    /// A general Boltzmann machine, with couplings inside its layers
+    #[command(after_help = "Examples:
+  harmonium train bm shifter --hidden 8 --lateral visible,hidden --out runs/shifter
+  harmonium train bm data.csv --hidden 0 --lateral visible --out runs/ising")]
+    Bm(TrainArgs),
+    /// A deep Boltzmann machine: a chain of hidden layers
+    #[command(after_help = "Example:
+  harmonium train dbm digits --hidden 64,32 --out runs/deep")]
+    Dbm(TrainArgs),
+}
+
+impl TrainCommand {
+    /// The model's name and its settings.
+    pub(crate) fn parts(&self) -> (&'static str, &TrainArgs) {
+        match self {
+            Self::Rbm(args) => ("rbm", args),
+            Self::Bm(args) => ("bm", args),
+            Self::Dbm(args) => ("dbm", args),
+        }
+    }
+}
+
+/// Flags of `train`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TrainArgs {
+    /// What to learn from: a file, a folder of PNGs, or digits, bars-and-stripes:N, shifter
+    pub(crate) data: Option<String>,
+    /// The run directory to make
+    #[arg(long, value_name = "RUN")]
+    pub(crate) out: String,
+    /// A TOML file with these flags as keys; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Continue a run; what is given besides must be what the run was started with
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Replace a run that is there
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) settings: TrainSettings,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Everything that decides what is learned. Each field is a flag and a key of the same name.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct TrainSettings {
+    /// Data to watch the training with
+    #[arg(long, value_name = "DATA", help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid: Option<String>,
+    /// Hidden units, for a DBM one number per layer
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hidden: Option<Vec<usize>>,
+    /// Kind of the visible units [default: what the data looks like]
+    #[arg(long, value_parser = ["binary", "spin", "gaussian", "categorical"], help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) visible: Option<String>,
+    /// Values of a categorical unit [default: the largest in the data plus one]
+    #[arg(long, value_name = "Q", help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) categories: Option<usize>,
+    /// Couplings inside layers, for `bm`
+    #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden"], help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lateral: Option<Vec<String>>,
+    /// Passes over the data [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) epochs: Option<u64>,
+    /// Samples of one step [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<usize>,
+    /// The model side: persistent chains, chains from the data, tempered chains, or exact sums [default: pcd]
+    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact"], help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    /// The data side, where it is not in closed form [default: auto]
+    #[arg(long, value_parser = ["auto", "exact", "mean-field", "gibbs"], help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) posterior: Option<String>,
+    /// Sweeps per step [default: 1]
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) k: Option<String>,
+    /// Chains of pcd and pt [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chains: Option<usize>,
+    /// Temperatures of each chain of pt [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<usize>,
+    /// How gradients become updates [default: sgd]
+    #[arg(long, value_parser = ["sgd", "adam"], help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) optimizer: Option<String>,
+    /// The learning rate before decay [default: 0.01, 0.001 with Gaussian units]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) learning_rate: Option<f64>,
+    /// What the rate is multiplied with: `1`, a line `1:0.01`, steps by epoch `1@0,0.1@10` [default: 1:0.01]
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decay: Option<String>,
+    /// Momentum [default: 0.5@0,0.9@5]
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) momentum: Option<String>,
+    /// L1 penalty on weights [default: 0]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) l1: Option<f64>,
+    /// L2 penalty on weights [default: 0.0002]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) l2: Option<f64>,
+    /// Wanted mean activity of hidden units
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sparsity_target: Option<f64>,
+    /// How strongly activities are pulled there [default: 0.001]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sparsity_cost: Option<f64>,
+    /// Largest norm of the weights into one unit
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_norm: Option<f64>,
+    /// Largest norm of the gradient
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) clip: Option<f64>,
+    /// Do not center the units
+    #[arg(long, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_center: bool,
+    /// How fast offsets follow the data [default: 0.01]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) offset_rate: Option<f64>,
+    /// Standard deviation of the first weights [default: 0.01]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) initial_std: Option<f64>,
+    /// Sweeps of clamped Gibbs sampling on the data side [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) posterior_sweeps: Option<usize>,
+    /// Most sweeps of mean field on the data side [default: 30]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mean_field_sweeps: Option<usize>,
+    /// Change below which mean field stops [default: 0.00001]
+    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mean_field_tolerance: Option<f64>,
+    /// Stop once the validation score has not risen for N epochs
+    #[arg(long, value_name = "N", help_heading = "Watching")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) patience: Option<u64>,
+    /// Seconds between checkpoints [default: 30]
+    #[arg(long, value_name = "S", help_heading = "Watching")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) checkpoint_seconds: Option<f64>,
+}

@@ -1,0 +1,101 @@
+//! `harmonium inspect`: what is in a model.
+
+use crate::args::{Common, InspectArgs};
+use crate::failure::Failure;
+use crate::{load, render};
+use harmonium::exact;
+use harmonium::machine::{Machine, Role};
+use harmonium::sampling::Clamp;
+use serde_json::json;
+use std::fmt::Write;
+
+/// Smallest, largest, mean and spread of some numbers.
+struct Spread {
+    min: f64,
+    max: f64,
+    mean: f64,
+    std: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let n = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let fold = |f: fn(f64, f64) -> f64| values.iter().copied().reduce(f).unwrap_or(0.0);
+        Self { min: fold(f64::min), max: fold(f64::max), mean, std: variance.sqrt() }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "min": self.min, "max": self.max, "mean": self.mean, "std": self.std })
+    }
+
+    fn text(&self) -> String {
+        format!("{:8.3} to {:7.3}, mean {:7.3}, spread {:6.3}", self.min, self.max, self.mean, self.std)
+    }
+}
+
+pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
+    let (model, remembered) = load::model(&args.model)?;
+    let machine = &model.machine;
+    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    if common.json {
+        let about = &model.about;
+        return render::json(&json!({
+            "layers": machine.layers().iter().map(|l| json!({
+                "name": l.name,
+                "role": l.role,
+                "units": l.units.name(),
+                "n_units": l.n_units(),
+                "bias": Spread::of(&l.bias).json(),
+                "offset": Spread::of(&l.offset).json(),
+            })).collect::<Vec<_>>(),
+            "couplings": couplings(machine).into_iter().map(|(a, b, s)| json!({
+                "between": [a, b],
+                "weights": s.json(),
+            })).collect::<Vec<_>>(),
+            "parameters": machine.n_parameters(),
+            "exact_log2_terms": terms,
+            "seed": about.seed,
+            "epoch": about.epoch,
+            "step": about.step,
+            "config": about.config,
+            "data_rows": remembered.rows,
+            "library_version": about.library_version,
+        }));
+    }
+    let mut text = String::new();
+    for layer in machine.layers() {
+        let role = if layer.role == Role::Visible { "visible" } else { "hidden" };
+        let _ = writeln!(
+            text,
+            "layer `{}`: {} {} units, {role}\n  biases   {}\n  offsets  {}",
+            layer.name,
+            layer.n_units(),
+            layer.units.name(),
+            Spread::of(&layer.bias).text(),
+            Spread::of(&layer.offset).text()
+        );
+    }
+    for (a, b, spread) in couplings(machine) {
+        let _ = writeln!(text, "weights `{a}` – `{b}`\n           {}", spread.text());
+    }
+    let _ = write!(
+        text,
+        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}
+trained for {} epochs ({} updates) on {} rows, seed {}",
+        machine.n_parameters(),
+        if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
+        model.about.epoch,
+        model.about.step,
+        remembered.rows,
+        model.about.seed
+    );
+    render::result(&text)
+}
+
+fn couplings(machine: &Machine) -> Vec<(&str, &str, Spread)> {
+    let name = |l| machine.layer(l).name.as_str();
+    let all = machine.couplings().iter();
+    all.map(|c| (name(c.between.0), name(c.between.1), Spread::of(c.weights.entries()))).collect()
+}

@@ -1,0 +1,150 @@
+//! `harmonium score`: how probable the data is.
+
+use crate::args::{Common, ScoreArgs};
+use crate::failure::Failure;
+use crate::output::{self, Kind, Rows};
+use crate::{load, render};
+use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
+use harmonium::evaluation::{bound, likelihood};
+use harmonium::exact;
+use harmonium::machine::{Engine, Machine};
+use harmonium::random::Stream;
+use harmonium::sampling::{Clamp, MeanField, infer, posterior_factorises};
+use harmonium_data::Dataset;
+use serde_json::json;
+
+/// Up to this many terms `auto` sums exactly.
+const AUTO_LOG2_TERMS: f64 = 26.0;
+/// Rows scored at a time.
+const ROWS: usize = 256;
+
+/// Scores of each row, and what they are.
+struct Scores {
+    method: &'static str,
+    rows: Vec<f64>,
+    mean: f64,
+    data_std_error: f64,
+    log_z: Option<f64>,
+}
+
+pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        Kind::of(out)?;
+        output::check_free(out, args.force)?;
+    }
+    let (model, remembered) = load::model(&args.model)?;
+    let input = load::data_for(&args.data, &args.reading, &remembered)?;
+    let (machine, data) = (&model.machine, &input.dataset);
+    let method = match args.method.as_str() {
+        "auto" => choose(machine)?,
+        other => other,
+    };
+    let scores = match method {
+        "exact" => exact_scores(machine, data)?,
+        "pseudo" => each(machine, data, "pseudo", |batch| {
+            log_pseudo_likelihood(machine, batch, Visit::All)
+        })?,
+        _ => free_energies(machine, data)?,
+    };
+    if let Some(out) = &args.out {
+        let rows = Rows { values: scores.rows.clone(), n_columns: 1, image: None };
+        output::write(out, &rows, args.force)?;
+    }
+    show(&scores, data, common)
+}
+
+/// Exact where that is affordable, else the pseudo-likelihood, else the free energy.
+fn choose(machine: &Machine) -> Result<&'static str, Failure> {
+    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    let clamp = Clamp::visible(machine);
+    let discrete = machine.visible_layers().iter().all(|&l| machine.layer(l).units.is_discrete());
+    Ok(match () {
+        () if terms <= AUTO_LOG2_TERMS => "exact",
+        () if posterior_factorises(machine, &clamp) && discrete => "pseudo",
+        () => "free-energy",
+    })
+}
+
+fn exact_scores(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
+    let found = likelihood::exact(machine, data)?;
+    Ok(Scores {
+        method: "exact",
+        mean: found.mean,
+        data_std_error: found.data_std_error,
+        log_z: Some(found.log_partition),
+        rows: found.rows,
+    })
+}
+
+/// The free energy, or its variational bound where hidden units see each other.
+fn free_energies(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
+    let (engine, clamp) = (Engine::new(machine), Clamp::visible(machine));
+    each(machine, data, "free-energy", |batch| {
+        let mut x = batch.to_state(machine)?;
+        infer(machine, &engine, &clamp, &mut x, MeanField::default())?;
+        Ok(bound::unnormalised(machine, &clamp, &x)?.into_iter().map(|b| -b).collect())
+    })
+}
+
+fn each(
+    machine: &Machine,
+    data: &Dataset,
+    method: &'static str,
+    score: impl Fn(&harmonium::machine::Batch) -> Result<Vec<f64>, harmonium::Error>,
+) -> Result<Scores, Failure> {
+    let mut rows = Vec::with_capacity(data.n_rows());
+    for start in (0..data.n_rows()).step_by(ROWS) {
+        let range = start..(start + ROWS).min(data.n_rows());
+        rows.extend(score(&super::batch(machine, data, range, Stream::new(0))?)?);
+    }
+    let n = rows.len() as f64;
+    let mean = rows.iter().sum::<f64>() / n;
+    let spread = rows.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    Ok(Scores { method, mean, data_std_error: (spread / n).sqrt(), log_z: None, rows })
+}
+
+fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure> {
+    let Scores { method, mean, data_std_error, log_z, rows } = scores;
+    let n = rows.len();
+    let bits = mean / (std::f64::consts::LN_2 * data.n_columns() as f64);
+    if common.json {
+        let mut value = json!({
+            "method": method,
+            "n": n,
+            "data_std_error": data_std_error,
+        });
+        let more = match log_z {
+            Some(log_z) => json!({
+                "log_likelihood": mean,
+                "std_error": 0.0,
+                "lower": mean,
+                "upper": mean,
+                "bracket": "bound",
+                "log_z": log_z,
+                "total": rows.iter().sum::<f64>(),
+                "bits_per_dim": -bits,
+            }),
+            None if *method == "pseudo" => json!({ "log_likelihood": null, "pseudo_log_likelihood": mean }),
+            None => json!({ "log_likelihood": null, "free_energy": mean }),
+        };
+        if let (Some(value), serde_json::Value::Object(more)) = (value.as_object_mut(), more) {
+            value.extend(more);
+        }
+        return render::json(&value);
+    }
+    render::result(&match *method {
+        "exact" => format!(
+            "mean log-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats (exact; the error is the data's)
+  ln Z = {:.6}, {:.4} bits per dimension, total {:.4}",
+            log_z.unwrap_or(f64::NAN), -bits, rows.iter().sum::<f64>()
+        ),
+        "pseudo" => format!(
+            "mean log pseudo-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats
+  each unit given all the others: a score of its own, not a likelihood"
+        ),
+        _ => format!(
+            "mean free energy of {n} rows: {mean:.4} ± {data_std_error:.4} nats
+  only differences between rows of one model mean something: ln Z is missing"
+        ),
+    })
+}

@@ -1,0 +1,209 @@
+//! `harmonium train`: learns from data and leaves a run directory.
+
+use crate::args::Common;
+use crate::args::train::{TrainArgs, TrainCommand};
+use crate::failure::Failure;
+use crate::load::{self, Input, Remembered};
+use crate::plan::{self, Asked};
+use crate::render::{self, progress};
+use crate::watch::{Settings, Watch};
+use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
+use harmonium::training::{Plan, Stop, Trainer, initialise};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+use toml::Table;
+
+/// Everything a run is made of before it starts.
+pub(crate) struct Prepared {
+    pub(crate) asked: Asked,
+    pub(crate) input: Input,
+    pub(crate) valid: Option<Input>,
+    pub(crate) plan: Plan,
+    /// The text of `run.toml`.
+    pub(crate) table: Table,
+    pub(crate) machine: harmonium::machine::Machine,
+}
+
+pub(crate) fn run(command: &TrainCommand, common: &Common) -> Result<(), Failure> {
+    let (model, args) = command.parts();
+    let resumed = args.resume && Path::new(&args.out).join("run.toml").is_file();
+    let outcome = if resumed { resume(model, args, common)? } else { begin(model, args, common)? };
+    if common.json {
+        return render::json(&outcome.json);
+    }
+    render::result(&outcome.text)
+}
+
+/// What is told at the end.
+pub(crate) struct Told {
+    pub(crate) json: Value,
+    pub(crate) text: String,
+}
+
+fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
+    let config = args.config.as_deref().map(plan::config).transpose()?.unwrap_or_default();
+    if let Some(other) = config.get("model").and_then(toml::Value::as_str).filter(|m| *m != model) {
+        return Err(Failure::new(format!("the configuration is that of a {other}, not of a {model}"), format!("use `harmonium train {other}`")));
+    }
+    let table = plan::merge(config, plan::flags(args, common.seed)?);
+    let prepared = prepare(model, plan::typed(&table)?)?;
+    let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
+    let mut writer = RunDirectory::create(&args.out, overwrite)?;
+    start(prepared, &mut writer, common).and_then(|(stop, model)| finish(stop, model, writer, &args.out))
+}
+
+/// Opens the data and builds the machine: everything that can fail before a file is written.
+pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure> {
+    let Some(spec) = asked.data.clone() else {
+        return Err(Failure::new("no data was given", format!("`harmonium train {model} DATA …`; `digits` is built in")));
+    };
+    if asked.reading.binarize.is_none() {
+        asked.reading.binarize = plan::default_binarize(&asked);
+    }
+    let input = load::data(&spec, &asked.reading)?;
+    let units = plan::visible_units(&asked, &input)?;
+    let mut machine = plan::machine(model, &asked, units, input.dataset.n_columns())?;
+    let learning = plan::learning(&asked, &machine)?;
+    initialise(&mut machine, &input.dataset, &learning)?;
+    let valid = match &asked.settings.valid {
+        Some(spec) => {
+            let mut reading = input.reading.clone();
+            reading.variable = asked.reading.variable.clone();
+            let valid = load::data(spec, &reading)?;
+            if valid.dataset.n_columns() != input.dataset.n_columns() {
+                return Err(Failure::new(
+                    format!("the validation data has {} columns, the training data {}", valid.dataset.n_columns(), input.dataset.n_columns()),
+                    "both are read with the same flags",
+                ));
+            }
+            Some(valid)
+        }
+        None => None,
+    };
+    let table = plan::resolved(model, &asked, &input, units, &learning)?;
+    Ok(Prepared { asked, input, valid, plan: learning, table, machine })
+}
+
+/// Writes what was asked and checkpoint 0, then trains.
+pub(crate) fn start(
+    prepared: Prepared,
+    writer: &mut RunWriter,
+    common: &Common,
+) -> Result<(Ended, Model), Failure> {
+    let text = toml::to_string(&prepared.table).map_err(|e| Failure::new(format!("cannot write run.toml: {e}"), "choose other settings"))?;
+    writer.write_config(&text)?;
+    writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
+    let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
+    learn(&prepared, trainer, None, writer, common)
+}
+
+fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
+    let mut writer = RunDirectory::resume(&args.out)?;
+    let stored = plan::parse(&writer.directory().config()?, "run.toml")?;
+    let flags = plan::flags(args, common.seed)?;
+    plan::check_same(&stored, &flags)?;
+    if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
+        return Err(Failure::new(format!("`{}` is no run of a {model}", args.out), "resume it with the model it was started with"));
+    }
+    let hash = stored.get("provenance").and_then(|p| p.get("data-hash")).cloned();
+    let prepared = prepare(model, plan::typed(&plan::merge(stored, Table::new()))?)?;
+    let found = format!("{:016x}", prepared.input.about.content_hash);
+    if hash.as_ref().and_then(toml::Value::as_str).is_some_and(|h| h != found) {
+        return Err(Failure::new(
+            "the data is not what the run was started with: its fingerprint has changed",
+            "put the old data back, or start another run",
+        ));
+    }
+    let checkpoint = writer.directory().last_checkpoint()?;
+    if let (Some(done), Some(saved)) = (writer.directory().model()?, &checkpoint) {
+        if saved.checkpoint.epoch >= prepared.plan.epochs {
+            load::note_on_stderr("this run has finished; nothing was left to do");
+            return Ok(tell(&Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) }, &done, &args.out));
+        }
+    }
+    let Some(saved) = checkpoint else {
+        // Killed before the first checkpoint: nothing was learned yet.
+        writer.truncate_events(0)?;
+        writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
+        let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
+        let (ended, model) = learn(&prepared, trainer, None, &mut writer, common)?;
+        return finish(ended, model, writer, &args.out);
+    };
+    writer.truncate_events(saved.events_length)?;
+    let trainer = Trainer::resume(&saved.checkpoint, &prepared.input.dataset, &prepared.plan)?;
+    let (ended, model) = learn(&prepared, trainer, Some(&saved), &mut writer, common)?;
+    finish(ended, model, writer, &args.out)
+}
+
+/// How a run ended, and what was measured last.
+pub(crate) struct Ended {
+    pub(crate) stop: Stop,
+    pub(crate) seconds: f64,
+    pub(crate) metrics: Value,
+}
+
+fn learn(
+    prepared: &Prepared,
+    mut trainer: Trainer<'_>,
+    from: Option<&SavedCheckpoint>,
+    writer: &mut RunWriter,
+    common: &Common,
+) -> Result<(Ended, Model), Failure> {
+    let about = About {
+        seed: prepared.plan.seed,
+        config: plan::without_paths(&prepared.table),
+        data: serde_json::to_value(Remembered::of(&prepared.input)).unwrap_or_default(),
+        ..About::default()
+    };
+    let bar = progress::bar(prepared.plan.epochs, "training", common);
+    bar.set_position(trainer.progress().epoch);
+    let settings = Settings {
+        about,
+        patience: prepared.asked.settings.patience,
+        checkpoint_seconds: prepared.asked.settings.checkpoint_seconds.unwrap_or(30.0),
+    };
+    let valid = prepared.valid.as_ref().map(|v| &v.dataset);
+    let mut watch = Watch::new(writer, &prepared.input.dataset, valid, settings, from, bar)?;
+    if from.is_none() {
+        watch.save(&trainer.checkpoint())?;
+    }
+    let start = Instant::now();
+    let stop = trainer.run(&mut [&mut watch])?;
+    let last = trainer.checkpoint();
+    let ended = watch.end(&stop, &last)?;
+    let progress = trainer.progress();
+    let about = About { epoch: progress.epoch, step: progress.step, ..ended.about };
+    let model = Model { machine: last.machine, about };
+    Ok((Ended { stop, seconds: start.elapsed().as_secs_f64(), metrics: ended.metrics }, model))
+}
+
+fn finish(ended: Ended, model: Model, writer: RunWriter, out: &str) -> Result<Told, Failure> {
+    match &ended.stop {
+        Stop::Diverged(error) => Err(Failure::new(error.to_string(), error.hint())),
+        Stop::Observer(reason) if reason == crate::watch::INTERRUPTED => Err(Failure::new(
+            format!("interrupted after {} epochs; the run is kept in `{out}`", model.about.epoch),
+            format!("go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"),
+        )),
+        _ => {
+            writer.finish(&model)?;
+            Ok(tell(&ended, &model, out))
+        }
+    }
+}
+
+fn tell(ended: &Ended, model: &Model, out: &str) -> Told {
+    let mut value = json!({ "run": out, "epochs": model.about.epoch, "seconds": ended.seconds });
+    let mut text = format!("{} epochs in {:.1} s; the run is in `{out}`", model.about.epoch, ended.seconds);
+    if let Stop::Observer(reason) = &ended.stop {
+        text = format!("{text}\nstopped early: {reason}");
+        value["stopped"] = json!(reason);
+    }
+    if let Some(metrics) = ended.metrics.as_object() {
+        for (key, number) in metrics {
+            value[key] = number.clone();
+            text = format!("{text}\n  {key:24} {number:.4}");
+        }
+    }
+    Told { json: value, text }
+}

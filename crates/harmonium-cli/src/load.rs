@@ -1,0 +1,131 @@
+//! From names to data and models.
+
+use crate::args::data::DataArgs;
+use crate::failure::Failure;
+use harmonium::machine::Machine;
+use harmonium::run::Model;
+use harmonium_data::{
+    About, Binarize, Dataset, Format, Image, Labels, Summary, Table, open, open_dataset,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Data as a machine will see it, and how it was read.
+pub(crate) struct Input {
+    pub(crate) dataset: Dataset,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) about: About,
+    /// The settings that read it, the automatic ones filled in.
+    pub(crate) reading: DataArgs,
+}
+
+/// What a model remembers of the data it was trained on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Remembered {
+    /// How it was read.
+    pub(crate) reading: DataArgs,
+    /// Height and width of a sample, if it is a picture.
+    pub(crate) image: Option<(usize, usize)>,
+    /// Number of samples.
+    pub(crate) rows: usize,
+    /// Fingerprint of the content.
+    pub(crate) hash: String,
+    /// Mean of each column.
+    pub(crate) means: Vec<f64>,
+}
+
+impl Remembered {
+    pub(crate) fn of(input: &Input) -> Self {
+        let mut reading = input.reading.clone();
+        // Another file has its own variables.
+        reading.variable = None;
+        Self {
+            reading,
+            image: input.dataset.table().image().map(|i| (i.height, i.width)),
+            rows: input.dataset.n_rows(),
+            hash: format!("{:016x}", input.about.content_hash),
+            means: input.dataset.column_means(),
+        }
+    }
+
+    /// What a model file says, or nothing where it says nothing of use.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        serde_json::from_value(value.clone()).unwrap_or_default()
+    }
+
+    /// The picture in each sample of `n` values: the one remembered, or a square.
+    pub(crate) fn image(&self, n: usize) -> Option<Image> {
+        let square = Some((n.isqrt(), n.isqrt())).filter(|s| s.0 * s.1 == n && n > 3);
+        let (height, width) = self.image.filter(|s| s.0 * s.1 == n).or(square)?;
+        Some(Image { height, width })
+    }
+}
+
+/// Opens a model and says on stderr what should be known about it.
+pub(crate) fn model(path: &str) -> Result<(Model, Remembered), Failure> {
+    let located = Model::locate(path)?;
+    if let Some(note) = located.note {
+        note_on_stderr(&note);
+    }
+    let model = Model::load(&located.path)?;
+    let remembered = Remembered::from_json(&model.about.data);
+    Ok((model, remembered))
+}
+
+/// Opens data as the flags say; without `--binarize`, as what it looks like.
+pub(crate) fn data(spec: &str, reading: &DataArgs) -> Result<Input, Failure> {
+    let options = reading.options()?;
+    let asked = reading.binarize()?;
+    let mut reading = reading.clone();
+    if let Some(threshold @ Binarize::Threshold(_)) = asked {
+        let loaded = open_dataset(spec, &options, threshold)?;
+        tell_notes(&loaded.about);
+        // Images have a fixed scale; elsewhere the scale that was found has to be remembered.
+        if !matches!(loaded.about.format, Format::Idx | Format::Png) && reading.full_scale.is_none() {
+            reading.full_scale = scale_of(&open(spec, &options)?.table);
+        }
+        let (dataset, labels, about) = (loaded.dataset, loaded.labels, loaded.about);
+        return Ok(Input { dataset, labels, about, reading });
+    }
+    let loaded = open(spec, &options)?;
+    tell_notes(&loaded.about);
+    let binarize = match asked {
+        Some(binarize) => binarize,
+        None => Summary::of(&loaded.table).binarize,
+    };
+    reading.binarize = Some(binarize.to_string());
+    if binarize == Binarize::Sample && reading.full_scale.is_none() {
+        reading.full_scale = scale_of(&loaded.table);
+    }
+    let dataset = Dataset::new(loaded.table, binarize)?;
+    Ok(Input { dataset, labels: loaded.labels, about: loaded.about, reading })
+}
+
+/// Opens data for a model: its own settings hold where none are given.
+pub(crate) fn data_for(
+    spec: &str,
+    reading: &DataArgs,
+    remembered: &Remembered,
+) -> Result<Input, Failure> {
+    data(spec, &reading.or(&remembered.reading))
+}
+
+fn scale_of(table: &Table) -> Option<f32> {
+    Some(table.full_scale()).filter(|s| *s != 1.0)
+}
+
+fn tell_notes(about: &About) {
+    about.notes.iter().for_each(|note| note_on_stderr(note));
+}
+
+/// Says something that is no result and no error.
+pub(crate) fn note_on_stderr(text: &str) {
+    anstream::eprintln!("note: {text}");
+}
+
+/// The names of the visible layers in one line, for messages.
+pub(crate) fn visible_names(machine: &Machine) -> String {
+    let names = machine.visible_layers().into_iter().map(|l| machine.layer(l).name.clone());
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,157 @@
+//! Tables as files: `.npy`, `.csv`, and `.png` mosaics.
+
+use crate::failure::Failure;
+use crate::report::mosaic::{self, Scale};
+use harmonium::run::{Overwrite, write_file};
+use harmonium_data::Image;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Rows of equal length.
+pub(crate) struct Rows {
+    pub(crate) values: Vec<f64>,
+    pub(crate) n_columns: usize,
+    /// The picture in each row, if it is one.
+    pub(crate) image: Option<Image>,
+}
+
+impl Rows {
+    pub(crate) fn n_rows(&self) -> usize {
+        self.values.len().checked_div(self.n_columns).unwrap_or(0)
+    }
+}
+
+/// What a file's ending asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Npy,
+    Csv,
+    Png,
+}
+
+impl Kind {
+    /// By the ending; asked before the work is done, not after.
+    pub(crate) fn of(path: &str) -> Result<Self, Failure> {
+        let ending = Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default();
+        match ending.to_ascii_lowercase().as_str() {
+            "npy" => Ok(Self::Npy),
+            "csv" => Ok(Self::Csv),
+            "png" => Ok(Self::Png),
+            _ => Err(Failure::new(
+                format!("`{path}` has no ending that says how to write it"),
+                "end it in .npy, .csv or .png",
+            )),
+        }
+    }
+}
+
+/// Fails early where a file is that must not be replaced.
+pub(crate) fn check_free(path: &str, force: bool) -> Result<(), Failure> {
+    if !force && Path::new(path).exists() {
+        return Err(Failure::new(
+            format!("`{path}` is there already"),
+            "choose another name, or replace it with `--force`",
+        ));
+    }
+    Ok(())
+}
+
+/// Writes rows as the ending says.
+pub(crate) fn write(path: &str, rows: &Rows, force: bool) -> Result<(), Failure> {
+    let bytes = match Kind::of(path)? {
+        Kind::Npy => npy(rows),
+        Kind::Csv => csv(rows).into_bytes(),
+        Kind::Png => png(rows)?,
+    };
+    write_bytes(path, &bytes, force)
+}
+
+/// Writes a file, replacing one only by force.
+pub(crate) fn write_bytes(path: &str, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    let overwrite = if force { Overwrite::Yes } else { Overwrite::No };
+    Ok(write_file(path, bytes, overwrite)?)
+}
+
+/// NumPy's format, version 1.0: bytes for whole numbers that fit, else f64.
+pub(crate) fn npy(rows: &Rows) -> Vec<u8> {
+    let fits = |x: &f64| *x >= 0.0 && *x <= 255.0 && x.fract() == 0.0;
+    let small = rows.values.iter().all(fits);
+    let kind = if small { "|u1" } else { "<f8" };
+    let (n, m) = (rows.n_rows(), rows.n_columns);
+    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({n}, {m}), }}");
+    // Magic, version and length take 10 bytes; the data starts at a multiple of 64.
+    let padding = (64 - (10 + header.len() + 1) % 64) % 64;
+    header.extend(std::iter::repeat_n(' ', padding));
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    let length = u16::try_from(header.len()).unwrap_or(u16::MAX);
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(header.as_bytes());
+    if small {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=255")]
+        bytes.extend(rows.values.iter().map(|x| *x as u8));
+    } else {
+        bytes.extend(rows.values.iter().flat_map(|x| x.to_le_bytes()));
+    }
+    bytes
+}
+
+fn csv(rows: &Rows) -> String {
+    let mut text = String::new();
+    for row in rows.values.chunks(rows.n_columns.max(1)) {
+        for (i, x) in row.iter().enumerate() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}{x}", if i > 0 { "," } else { "" });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn png(rows: &Rows) -> Result<Vec<u8>, Failure> {
+    let tiles: Vec<Vec<f64>> =
+        rows.values.chunks(rows.n_columns.max(1)).map(<[f64]>::to_vec).collect();
+    let (low, high) = rows.values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
+    let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
+    let (image, columns) = match rows.image {
+        Some(image) => (image, mosaic::square_columns(tiles.len(), image)),
+        // Samples that are no pictures are lines of one picture.
+        None => (mosaic::strip(rows.n_columns), 1),
+    };
+    let side = image.height.max(image.width).max(1);
+    let zoom = (56 / side).clamp(1, 8);
+    mosaic::png(&tiles, image, columns, scale, zoom)
+        .map_err(|e| Failure::new(format!("cannot draw the mosaic: {e}"), "ask for fewer samples"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(values: Vec<f64>) -> Rows {
+        Rows { values, n_columns: 3, image: None }
+    }
+
+    #[test]
+    fn numpy_reads_what_is_written() {
+        for values in [vec![0.0, 1.0, 1.0, 0.0, 2.0, 255.0], vec![0.5, -1.0, 3.25, 0.0, 1e-9, 7.0]] {
+            let loaded = harmonium_data::decode(&npy(&rows(values.clone())), None, &harmonium_data::Options::default());
+            let table = loaded.expect("it is an npy file").table;
+            assert_eq!((table.n_rows(), table.n_columns()), (2, 3));
+            for (i, x) in values.iter().enumerate() {
+                assert_eq!(f64::from(table.at(i / 3, i % 3)), f64::from(*x as f32));
+            }
+        }
+    }
+
+    #[test]
+    fn text_has_a_line_per_row() {
+        assert_eq!(csv(&rows(vec![1.0, 0.5, -2.0, 0.0, 1.0, 3.0])), "1,0.5,-2\n0,1,3\n");
+    }
+
+    #[test]
+    fn endings_decide() {
+        assert_eq!(Kind::of("a.NPY").ok(), Some(Kind::Npy));
+        assert!(Kind::of("a").is_err() && Kind::of("a.xls").is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! Watches a training: metrics, progress, checkpoints, and the wish to stop.
+
+use crate::failure::Failure;
+use harmonium::evaluation::monitor::Monitor;
+use harmonium::run::{About, Model, RunWriter, SavedCheckpoint};
+use harmonium::training::{Checkpoint, Measurement, Observer, Stop, View};
+use harmonium_data::Dataset;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The reason a run ends for when somebody pressed Ctrl-C.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// Measurements shown beside the progress, the first two that there are.
+const SHOWN: [&str; 5] = [
+    "log_likelihood.valid",
+    "log_likelihood.train",
+    "pseudo_likelihood.valid",
+    "pseudo_likelihood.train",
+    "free_energy_gap",
+];
+
+/// Scores that can be compared over a run, the best first.
+const SCORES: [&str; 2] = ["log_likelihood.valid", "pseudo_likelihood.valid"];
+
+/// What a watch is told.
+pub(crate) struct Settings {
+    pub(crate) about: About,
+    pub(crate) patience: Option<u64>,
+    pub(crate) checkpoint_seconds: f64,
+}
+
+/// The observer of `harmonium train`.
+pub(crate) struct Watch<'w, 'd> {
+    writer: &'w mut RunWriter,
+    monitor: Monitor<'d>,
+    settings: Settings,
+    bar: ProgressBar,
+    /// The best validation score, and its epoch.
+    best: Option<(f64, u64)>,
+    metrics: Value,
+    /// Seconds of earlier parts of the run.
+    seconds_before: f64,
+    started: Instant,
+    saved: Instant,
+    failure: Option<Failure>,
+}
+
+/// What is left when a run ends.
+pub(crate) struct Left {
+    pub(crate) about: About,
+    pub(crate) metrics: Value,
+}
+
+impl<'w, 'd> Watch<'w, 'd> {
+    pub(crate) fn new(
+        writer: &'w mut RunWriter,
+        train: &'d Dataset,
+        valid: Option<&'d Dataset>,
+        settings: Settings,
+        from: Option<&SavedCheckpoint>,
+        bar: ProgressBar,
+    ) -> Result<Self, Failure> {
+        listen()?;
+        let extra = from.map(|f| &f.extra);
+        let number = |key: &str| extra.and_then(|e| e.get(key)).and_then(Value::as_f64);
+        let epoch = extra.and_then(|e| e.get("best_epoch")).and_then(Value::as_u64);
+        Ok(Self {
+            monitor: Monitor::new(train, valid, settings.about.seed),
+            best: number("best").zip(epoch),
+            seconds_before: number("seconds").unwrap_or(0.0),
+            metrics: json!({}),
+            started: Instant::now(),
+            saved: Instant::now(),
+            failure: None,
+            writer,
+            settings,
+            bar,
+        })
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Writes a checkpoint.
+    pub(crate) fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        let extra = json!({
+            "best": self.best.map(|b| b.0),
+            "best_epoch": self.best.map(|b| b.1),
+            "seconds": self.seconds(),
+        });
+        let about = About { epoch: checkpoint.epoch, ..self.settings.about.clone() };
+        self.writer.save_checkpoint(checkpoint.clone(), about, extra)?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Measures, writes the event and shows it.
+    fn record(&mut self, view: &View<'_, '_>) -> Result<Option<String>, Failure> {
+        let mut found = self.monitor.measure(view.machine(), view.chains())?;
+        if self.monitor.affords_exact(view.machine()) {
+            found.extend(self.monitor.measure_exact(view.machine())?);
+        }
+        let report = view.report;
+        let mut event = json!({
+            "event": "epoch",
+            "epoch": view.epoch,
+            "step": report.step,
+            "seconds": self.seconds(),
+            "learning_rate": report.learning_rate,
+            "gradient_norm": report.gradient_norm,
+            "update_ratio": report.update_ratio,
+        });
+        if let Some(convergence) = report.convergence {
+            event["mean_field_sweeps"] = json!(convergence.mean_sweeps);
+            event["mean_field_unconverged"] = json!(convergence.unconverged);
+        }
+        let mut metrics = json!({});
+        for Measurement { name, value, std_error } in &found {
+            event[name] = json!(value);
+            metrics[name] = json!(value);
+            if let Some(error) = std_error {
+                event[format!("{name}.std_error")] = json!(error);
+            }
+        }
+        self.writer.append(&event)?;
+        self.metrics = metrics;
+        self.bar.set_position(view.epoch);
+        self.bar.set_message(self.message());
+        self.follow_best(view, &found)
+    }
+
+    fn message(&self) -> String {
+        let shown = SHOWN.iter().filter_map(|key| Some((key, self.metrics.get(key)?.as_f64()?)));
+        shown.take(2).map(|(key, value)| format!("{key} {value:.3}")).collect::<Vec<_>>().join("  ")
+    }
+
+    /// Keeps the best machine; says so when the score has not risen for too long.
+    fn follow_best(
+        &mut self,
+        view: &View<'_, '_>,
+        found: &[Measurement],
+    ) -> Result<Option<String>, Failure> {
+        let score = SCORES.iter().find_map(|key| found.iter().find(|m| m.name == *key));
+        let Some(score) = score else { return Ok(None) };
+        if self.best.is_none_or(|(best, _)| score.value > best) {
+            self.best = Some((score.value, view.epoch));
+            let step = view.report.step;
+            let about = About { epoch: view.epoch, step, ..self.settings.about.clone() };
+            self.writer.save_best(&Model { machine: view.machine().clone(), about })?;
+        }
+        let (best, epoch) = self.best.unwrap_or_default();
+        let late = self.settings.patience.is_some_and(|p| view.epoch - epoch >= p);
+        Ok(late.then(|| format!("{} has not risen above {best:.4} since epoch {epoch}", score.name)))
+    }
+
+    /// Ends the watch: the last event and the last checkpoint.
+    pub(crate) fn end(mut self, stop: &Stop, last: &Checkpoint) -> Result<Left, Failure> {
+        self.bar.finish_and_clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        match stop {
+            Stop::Finished => {
+                self.writer.append(&json!({ "event": "finished", "seconds": self.seconds() }))?;
+            }
+            Stop::Observer(reason) if reason != INTERRUPTED => {
+                self.writer.append(&json!({ "event": "stopped", "reason": reason, "seconds": self.seconds() }))?;
+            }
+            Stop::Diverged(error) => {
+                self.writer.append(&json!({ "event": "diverged", "reason": error.to_string(), "seconds": self.seconds() }))?;
+            }
+            Stop::Observer(_) => {}
+        }
+        self.save(last)?;
+        Ok(Left { about: self.settings.about, metrics: self.metrics })
+    }
+
+    fn or_break(&mut self, done: Result<(), Failure>) -> ControlFlow<String> {
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                ControlFlow::Break("a file could not be written".into())
+            }
+        }
+    }
+}
+
+impl Observer for Watch<'_, '_> {
+    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
+        if STOP.load(Ordering::Relaxed) {
+            return ControlFlow::Break(INTERRUPTED.into());
+        }
+        let interval = Duration::try_from_secs_f64(self.settings.checkpoint_seconds);
+        if self.saved.elapsed() >= interval.unwrap_or(Duration::MAX) {
+            let done = self.save(&view.checkpoint());
+            return self.or_break(done);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn epoch_ended(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
+        match self.record(view) {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some(reason)) => ControlFlow::Break(reason),
+            Err(failure) => self.or_break(Err(failure)),
+        }
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Turns Ctrl-C into a wish; pressed twice, it ends the process at once.
+fn listen() -> Result<(), Failure> {
+    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
+    let listening = LISTENING.get_or_init(|| {
+        ctrlc::set_handler(|| {
+            if STOP.swap(true, Ordering::Relaxed) {
+                std::process::exit(2);
+            }
+            anstream::eprintln!("\nfinishing the batch; press Ctrl-C again to stop at once");
+        })
+        .map_err(|e| e.to_string())
+    });
+    listening.clone().map_err(|e| Failure::new(format!("cannot listen for Ctrl-C: {e}"), "run it from a terminal"))
+}
