@@ -90,8 +90,7 @@ mod tests {
                 let factor = vec![0.5_f64.exp(); n];
                 let fast = scale_and_log_product(&mut t, &factor, group_for(bound));
                 let slow = portable(&mut twin, &factor, group_for(bound));
-                let exact: f64 =
-                    theta.iter().map(|x| x.max(0.0) + (-x.abs()).exp().ln_1p()).sum();
+                let exact: f64 = theta.iter().map(|x| x.max(0.0) + (-x.abs()).exp().ln_1p()).sum();
                 assert_eq!(fast.to_bits(), slow.to_bits());
                 assert_eq!(t, twin);
                 assert!((fast - exact).abs() <= 1e-12 * (1.0 + exact), "{n}: {fast} != {exact}");

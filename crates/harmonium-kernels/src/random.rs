@@ -226,7 +226,10 @@ mod tests {
         assert!(mean(&z).abs() < 5.0 / root);
         assert!((square(&z, 0.0) - 1.0).abs() < 5.0 * 2.0_f64.sqrt() / root);
         let products: Vec<f64> = z.windows(2).map(|w| w[0] * w[1]).collect();
-        assert!((products.iter().sum::<f64>() / n as f64).abs() < 5.0 / root, "neighbours correlate");
+        assert!(
+            (products.iter().sum::<f64>() / n as f64).abs() < 5.0 / root,
+            "neighbours correlate"
+        );
     }
 
     #[test]

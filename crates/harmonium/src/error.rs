@@ -143,8 +143,10 @@ pub enum Error {
         limit: f64,
     },
     /// The energy is unbounded below, so no distribution exists.
-    #[error("log Z diverges: the coupled Gaussian units have no positive precision \
-             (pivot {pivot:.3e} at unit {unit} of {n_units})")]
+    #[error(
+        "log Z diverges: the coupled Gaussian units have no positive precision \
+             (pivot {pivot:.3e} at unit {unit} of {n_units})"
+    )]
     Diverges {
         /// The pivot of the Cholesky factorisation that failed.
         pivot: f64,
@@ -172,7 +174,9 @@ pub enum Error {
         range: &'static str,
     },
     /// Training produced a number that is none; the machine is the last good one.
-    #[error("training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step")]
+    #[error(
+        "training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step"
+    )]
     Diverged {
         /// The update that was not applied.
         step: u64,
@@ -273,36 +277,78 @@ impl Error {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Empty { .. } => "give every machine a layer, every layer a unit and every data set a row",
+            Self::Empty { .. } => {
+                "give every machine a layer, every layer a unit and every data set a row"
+            }
             Self::UnknownLayer { .. } => "layers are numbered from 0 in the order they were given",
             Self::Duplicate { .. } => "give each layer its own name and each pair one coupling",
-            Self::WeightShape { .. } => "rows belong to the first layer of the coupling, columns to the second",
+            Self::WeightShape { .. } => {
+                "rows belong to the first layer of the coupling, columns to the second"
+            }
             Self::ParameterCount { .. } => "give one number per entry of the layer",
-            Self::ParameterValue { .. } => "parameters are finite, and precisions greater than zero",
-            Self::InsideOneUnit { .. } => "the entries of one unit exclude each other: leave these weights zero",
-            Self::UnitSize { .. } => "a categorical layer has q entries per unit, with q at least 2",
-            Self::Topology { .. } => "use `Machine` itself for other graphs; every algorithm works on it",
+            Self::ParameterValue { .. } => {
+                "parameters are finite, and precisions greater than zero"
+            }
+            Self::InsideOneUnit { .. } => {
+                "the entries of one unit exclude each other: leave these weights zero"
+            }
+            Self::UnitSize { .. } => {
+                "a categorical layer has q entries per unit, with q at least 2"
+            }
+            Self::Topology { .. } => {
+                "use `Machine` itself for other graphs; every algorithm works on it"
+            }
             Self::Memory { .. } => "use fewer units",
-            Self::ColumnCount { .. } => "choose columns with `--columns A..B`, or say where the label is with `--label-column N`",
-            Self::Value { units: "binary", .. } => "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`",
-            Self::Value { units: "spin", .. } => "use `--visible binary` for data of zeros and ones, or `--visible gaussian`",
-            Self::Value { units: "categorical", .. } => "categories are whole numbers from 0 to q-1, or one-hot groups",
-            Self::Value { .. } => "missing and infinite values cannot be learned from: fill them with `harmonium complete`, or leave the rows out",
+            Self::ColumnCount { .. } => {
+                "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
+            }
+            Self::Value { units: "binary", .. } => {
+                "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`"
+            }
+            Self::Value { units: "spin", .. } => {
+                "use `--visible binary` for data of zeros and ones, or `--visible gaussian`"
+            }
+            Self::Value { units: "categorical", .. } => {
+                "categories are whole numbers from 0 to q-1, or one-hot groups"
+            }
+            Self::Value { .. } => {
+                "missing and infinite values cannot be learned from: fill them with `harmonium complete`, or leave the rows out"
+            }
             Self::Shape { .. } => "build it from the same machine",
-            Self::TooManyTerms { .. } => "estimate instead: `--method ais` for log Z, or `--rule pcd` to train",
-            Self::Diverges { .. } => "weaken the couplings between Gaussian units, or raise their precision",
-            Self::Coupled { .. } => "sum out layers that do not see each other, and enumerate the rest",
+            Self::TooManyTerms { .. } => {
+                "estimate instead: `--method ais` for log Z, or `--rule pcd` to train"
+            }
+            Self::Diverges { .. } => {
+                "weaken the couplings between Gaussian units, or raise their precision"
+            }
+            Self::Coupled { .. } => {
+                "sum out layers that do not see each other, and enumerate the rest"
+            }
             Self::Setting { .. } => "see `harmonium train --help` for what each setting does",
-            Self::Diverged { .. } => "lower `--learning-rate`, standardise real-valued data, or keep centering on",
+            Self::Diverged { .. } => {
+                "lower `--learning-rate`, standardise real-valued data, or keep centering on"
+            }
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
             Self::File { kind, .. } => file_hint(*kind),
-            Self::Damaged { .. } => "the file may be cut short, altered or no model of this library: write or copy it again",
-            Self::NewerFormat { .. } | Self::UnknownKind { .. } => "update harmonium, or write the file again with this version",
-            Self::Unwritable { .. } => "keep what describes the model small: a configuration, a shape, some means",
-            Self::Exists { what: existing::RUN, .. } => "continue it with `--resume`, replace it with `--force`, or choose another `--out`",
-            Self::Exists { what: existing::FOLDER, .. } => "choose a new folder with `--out`; `--force` replaces runs and leaves other folders alone",
+            Self::Damaged { .. } => {
+                "the file may be cut short, altered or no model of this library: write or copy it again"
+            }
+            Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
+                "update harmonium, or write the file again with this version"
+            }
+            Self::Unwritable { .. } => {
+                "keep what describes the model small: a configuration, a shape, some means"
+            }
+            Self::Exists { what: existing::RUN, .. } => {
+                "continue it with `--resume`, replace it with `--force`, or choose another `--out`"
+            }
+            Self::Exists { what: existing::FOLDER, .. } => {
+                "choose a new folder with `--out`; `--force` replaces runs and leaves other folders alone"
+            }
             Self::Exists { .. } => "choose another name, or replace it with `--force`",
-            Self::NotARun { .. } => "give the folder that was `--out` of `harmonium train`, or a `.safetensors` file",
+            Self::NotARun { .. } => {
+                "give the folder that was `--out` of `harmonium train`, or a `.safetensors` file"
+            }
             Self::Locked { .. } => "wait until it has finished, or choose another `--out`",
         }
     }

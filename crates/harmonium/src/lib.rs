@@ -24,22 +24,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: each uses only those above it in this list, and a test checks it.
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
+//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
+//! uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
 pub mod error;
-pub mod units;
+pub mod estimators;
+pub mod evaluation;
+pub mod exact;
 pub mod machine;
 pub mod models;
 pub mod moments;
-pub mod sampling;
-pub mod exact;
-pub mod estimators;
 pub mod optim;
-pub mod training;
-pub mod evaluation;
 pub mod run;
+pub mod sampling;
+pub mod training;
+pub mod units;
 
 pub use error::Error;
 pub use harmonium_kernels::random;

@@ -120,9 +120,9 @@ fn weighted_sum(x: &State, l: LayerId, weights: &[f64]) -> Vec<f64> {
     sum
 }
 
-/// Adds $\sum_r w_r \tilde a_r \tilde b_r^\top = \sum_r w_r a_r b_r^\top - s_a\mu_b^\top
-/// - \mu_a s_b^\top + (\sum_r w_r)\mu_a\mu_b^\top$ with $s = \sum_r w_r x_r$: the sum runs over
-/// the plain values, of which many are zero, and centering is a correction of rank two.
+/// Adds $\sum_r w_r \tilde a_r \tilde b_r^\top$, which is
+/// $\sum_r w_r a_r b_r^\top - s_a\mu_b^\top - \mu_a s_b^\top + (\sum_r w_r)\mu_a\mu_b^\top$ with
+/// $s = \sum_r w_r x_r$: the sum runs over the plain values, of which many are zero, and centering is a correction of rank two.
 ///
 /// Each output row is one task, so the result does not depend on the number of threads.
 fn add_products(

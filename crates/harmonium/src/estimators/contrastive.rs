@@ -1,12 +1,10 @@
 //! Contrastive divergence (Hinton 2002): the model side from chains that start at the data.
 
 use super::gibbs::sample_posterior;
-use super::{
-    Context, Estimator, Side, Snapshot, last_free_block, normalised, posterior_factorises,
-};
+use super::{Context, Estimator, Side, Snapshot, last_free_block, normalised};
 use crate::error::Error;
 use crate::machine::{Machine, State};
-use crate::sampling::{Clamp, average_block, gibbs};
+use crate::sampling::{Clamp, average_block, gibbs, posterior_factorises};
 
 /// Sweeps over the hidden units before the chains are let go, where the posterior does not
 /// factorise.

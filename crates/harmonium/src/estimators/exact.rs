@@ -1,10 +1,10 @@
 //! Both sides by exact sums: what the others approximate.
 
-use super::{Context, Estimator, Side, Snapshot, free_layers, normalised, posterior_factorises};
+use super::{Context, Estimator, Side, Snapshot, normalised};
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Machine, State};
-use crate::sampling::{Clamp, average_block};
+use crate::sampling::{Clamp, average_block, free_layers, posterior_factorises};
 
 /// The exact posterior of the hidden units: in closed form where it factorises (every RBM), by
 /// enumeration otherwise.

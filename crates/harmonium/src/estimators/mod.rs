@@ -118,17 +118,6 @@ fn normalised(batch: &Batch) -> Vec<f64> {
     }
 }
 
-/// Whether the layers that are not held see neither each other nor themselves, so that their
-/// posterior factorises.
-pub(crate) fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
-    let free = free_layers(machine, clamp);
-    free.iter().all(|&l| free.iter().all(|&m| !machine.coupled(l, m)))
-}
-
-fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
-    machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect()
-}
-
 /// The last block of the schedule that has something free in it: the one whose conditional means
 /// replace samples in the statistics.
 fn last_free_block(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {

@@ -70,10 +70,10 @@ impl Estimator for Persistent {
     }
 
     fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error> {
-        self.chains = match snapshot.0.is_empty() {
-            true => None,
-            false => Some(Chains::from_state(snapshot.state(machine, self.n_chains)?)),
-        };
+        self.chains = None;
+        if !snapshot.0.is_empty() {
+            self.chains = Some(Chains::from_state(snapshot.state(machine, self.n_chains)?));
+        }
         Ok(())
     }
 }

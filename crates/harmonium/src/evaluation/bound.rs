@@ -23,10 +23,7 @@ pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f
             let group = layer.units.group();
             for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
                 let range = unit * group..(unit + 1) * group;
-                let precision = match layer.precision.is_empty() {
-                    true => &[][..],
-                    false => &layer.precision[range.clone()],
-                };
+                let precision = layer.precision.get(range.clone()).unwrap_or_default();
                 *bound += layer.units.entropy(&means[range], precision);
                 // <x^2> = m^2 + 1/gamma: the energy at the mean lacks gamma/2 times the variance.
                 *bound -= 0.5 * precision.len() as f64;

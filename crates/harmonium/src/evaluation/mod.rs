@@ -3,3 +3,5 @@
 pub mod baseline;
 pub mod bound;
 pub mod likelihood;
+pub mod monitor;
+pub mod pseudo;

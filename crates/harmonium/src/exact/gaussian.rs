@@ -20,7 +20,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Units with these precisions, coupled by `pairs` of positions and weights.
-    pub(super) fn new(precision: Vec<f64>, pairs: &[(usize, usize, f64)]) -> Result<Self, Error> {
+    pub(super) fn new(precision: &[f64], pairs: &[(usize, usize, f64)]) -> Result<Self, Error> {
         let n = precision.len();
         let half_log = |log_det: f64| 0.5 * (n as f64 * std::f64::consts::TAU.ln() - log_det);
         if pairs.iter().all(|p| p.2 == 0.0) {

@@ -153,10 +153,10 @@ pub fn states(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Result
     for l in machine.layer_ids() {
         let layer = machine.layer(l);
         for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
-            let values = layer.units.configurations().ok_or(Error::TooManyTerms {
-                log2_terms: f64::INFINITY,
-                limit: LIMIT,
-            })?;
+            let values = layer
+                .units
+                .configurations()
+                .ok_or(Error::TooManyTerms { log2_terms: f64::INFINITY, limit: LIMIT })?;
             units.push((l, unit * layer.units.group(), values.0));
         }
     }

@@ -22,14 +22,15 @@ impl Split {
             let choices = layer.units.configurations().map_or(1, |c| c.0.len());
             free as f64 * (choices as f64).log2()
         };
-        let free: Vec<LayerId> =
-            machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect();
+        let free: Vec<LayerId> = machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect();
         let (gaussian, discrete): (Vec<LayerId>, Vec<LayerId>) =
             free.iter().partition(|&&l| !machine.layer(l).units.is_discrete());
         let candidates: Vec<LayerId> = discrete
             .iter()
             .copied()
-            .filter(|&l| !machine.has_lateral(l) && gaussian.iter().all(|&g| !machine.coupled(l, g)))
+            .filter(|&l| {
+                !machine.has_lateral(l) && gaussian.iter().all(|&g| !machine.coupled(l, g))
+            })
             .collect();
         let total: f64 = discrete.iter().map(|&l| bits(l)).sum();
         let (best, saved) = heaviest_uncoupled(machine, &candidates, &bits);
@@ -255,7 +256,7 @@ impl Problem {
                 _ => {}
             });
         }
-        self.gaussian = Block::new(precision, &pairs)?;
+        self.gaussian = Block::new(&precision, &pairs)?;
         Ok(())
     }
 }

@@ -108,11 +108,9 @@ impl Batch {
         let mut state = State::zeros(machine, self.n_rows())?;
         for l in machine.layer_ids() {
             let layer = machine.layer(l);
-            let neutral = filled(
-                layer.len() * self.n_rows(),
-                layer.units.neutral_mean(),
-                || format!("{} rows of layer `{}`", self.n_rows(), layer.name),
-            )?;
+            let neutral = filled(layer.len() * self.n_rows(), layer.units.neutral_mean(), || {
+                format!("{} rows of layer `{}`", self.n_rows(), layer.name)
+            })?;
             state.set_layer(l, &neutral);
         }
         self.write_into(&mut state);
@@ -167,14 +165,16 @@ impl Columns {
 
     fn mismatch(&self, found: usize, machine: &Machine) -> Error {
         let visible = machine.visible_layers();
-        let part = |&l: &LayerId| format!("{} of `{}`", machine.layer(l).len(), machine.layer(l).name);
+        let part =
+            |&l: &LayerId| format!("{} of `{}`", machine.layer(l).len(), machine.layer(l).name);
         let mut detail = String::new();
         if visible.len() > 1 {
             let parts: Vec<String> = visible.iter().map(part).collect();
             detail = format!(" ({})", parts.join(" + "));
         }
         if self.units != self.entries {
-            detail += &format!(", or {} with categories as whole numbers", self.units);
+            let units = self.units;
+            detail = format!("{detail}, or {units} with categories as whole numbers");
         }
         Error::ColumnCount { expected: self.entries, found, detail }
     }

@@ -157,9 +157,7 @@ impl Weights {
     pub(crate) fn dense(&self) -> Vec<f64> {
         match self {
             Self::Between(matrix) => matrix.data.clone(),
-            Self::Lateral(t) => {
-                (0..t.n * t.n).map(|k| t.at(k / t.n, k % t.n)).collect()
-            }
+            Self::Lateral(t) => (0..t.n * t.n).map(|k| t.at(k / t.n, k % t.n)).collect(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A machine laid out for sampling.
 //!
-//! Offsets are folded into the biases, $\theta_l = (b_l - \sum_m W_{lm}\mu_m - J_l\mu_l)
-//! + \sum_m W_{lm}x_m + J_l x_l$, so that centering costs the products nothing, and both
+//! Offsets are folded into the biases,
+//! $$\theta_l = \Bigl(b_l - \sum_m W_{lm}\mu_m - J_l\mu_l\Bigr) + \sum_m W_{lm}x_m + J_l x_l,$$
+//! so that centering costs the products nothing, and both
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 
 use super::{LayerId, Machine, Weights, add_input};

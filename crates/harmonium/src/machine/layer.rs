@@ -48,7 +48,7 @@ impl Layer {
         n_units: usize,
     ) -> Result<Self, Error> {
         let name = name.into();
-        let len = n_units.checked_mul(units.group()).unwrap_or(usize::MAX);
+        let len = n_units.saturating_mul(units.group());
         if len == 0 {
             return Err(Error::Empty { what: format!("layer `{name}`") });
         }
@@ -111,11 +111,7 @@ pub(crate) fn own_energy(bias: &[f64], precision: &[f64], x: &[f64]) -> f64 {
 }
 
 /// A vector of `len` times `value`, or an error where memory ends.
-pub(crate) fn filled(
-    len: usize,
-    value: f64,
-    what: impl Fn() -> String,
-) -> Result<Vec<f64>, Error> {
+pub(crate) fn filled(len: usize, value: f64, what: impl Fn() -> String) -> Result<Vec<f64>, Error> {
     let mut values = Vec::new();
     let too_much = |_| Error::Memory { what: what(), bytes: len as f64 * 8.0 };
     values.try_reserve_exact(len).map_err(too_much)?;

@@ -151,7 +151,8 @@ impl Machine {
             .couplings
             .iter()
             .map(|c| {
-                let (a, b) = (self.centered(c.between.0, x, row), self.centered(c.between.1, x, row));
+                let (a, b) =
+                    (self.centered(c.between.0, x, row), self.centered(c.between.1, x, row));
                 pair_energy(&c.weights, &a, &b)
             })
             .sum();

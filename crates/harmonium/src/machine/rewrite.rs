@@ -45,7 +45,8 @@ impl Machine {
             // W delta at the old offsets of the other end, once per end.
             let mut from_b = vec![0.0; self.layers[a].len()];
             add_input(c, c.between.0, &shift[b], &mut from_b);
-            self.constant += dot(&from_b, &offsets[a]) - pair_energy(&c.weights, &shift[a], &shift[b]);
+            self.constant +=
+                dot(&from_b, &offsets[a]) - pair_energy(&c.weights, &shift[a], &shift[b]);
             self.layers[a].bias.iter_mut().zip(&from_b).for_each(|(x, d)| *x += d);
             if !c.is_lateral() {
                 let mut from_a = vec![0.0; self.layers[b].len()];

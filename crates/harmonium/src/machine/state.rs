@@ -71,7 +71,8 @@ impl State {
     /// If there are not as many values as the layer has entries, or no such row.
     pub fn set_row(&mut self, l: LayerId, row: usize, values: &[f64]) -> Result<(), Error> {
         let (n_rows, n_layers) = (self.n_rows, self.layers.len());
-        let shape = |what: &str, expected, found| Error::Shape { what: what.into(), expected, found };
+        let shape =
+            |what: &str, expected, found| Error::Shape { what: what.into(), expected, found };
         let layer = self.layers.get_mut(l.0).ok_or(shape("a layer number", n_layers, l.0))?;
         if values.len() != layer.len {
             return Err(shape("a row of values", layer.len, values.len()));

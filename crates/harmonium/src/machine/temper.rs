@@ -36,9 +36,8 @@ impl Base {
     ///
     /// If there is not one finite mean for each entry.
     pub fn from_means(machine: &Machine, means: &[Vec<f64>]) -> Result<Self, Error> {
-        let fits = |(l, m): (&Layer, &Vec<f64>)| {
-            l.len() == m.len() && m.iter().all(|x| x.is_finite())
-        };
+        let fits =
+            |(l, m): (&Layer, &Vec<f64>)| l.len() == m.len() && m.iter().all(|x| x.is_finite());
         let layers = machine.layers();
         if layers.len() != means.len() || !layers.iter().zip(means).all(fits) {
             let what = "the means of a base (finite, one per entry)".into();

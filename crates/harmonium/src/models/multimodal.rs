@@ -62,7 +62,8 @@ impl TryFrom<Machine> for MultimodalDbm {
 
     fn try_from(machine: Machine) -> Result<Self, Error> {
         let n = machine.layers().len();
-        let neighbours = |l: LayerId| machine.layer_ids().filter(|&m| machine.coupled(l, m)).count();
+        let neighbours =
+            |l: LayerId| machine.layer_ids().filter(|&m| machine.coupled(l, m)).count();
         let visible = machine.visible_layers();
         // A connected graph with one edge less than nodes is a tree.
         let tree = machine.couplings().len() + 1 == n

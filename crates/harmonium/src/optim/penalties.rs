@@ -75,8 +75,7 @@ impl Penalties {
             for row in c.weights.entries().chunks_exact(n) {
                 squares.iter_mut().zip(row).for_each(|(s, w)| *s += w * w);
             }
-            let scales: Vec<f64> =
-                squares.iter().map(|s| (limit / s.sqrt()).min(1.0)).collect();
+            let scales: Vec<f64> = squares.iter().map(|s| (limit / s.sqrt()).min(1.0)).collect();
             for row in c.weights.entries_mut().chunks_exact_mut(n) {
                 row.iter_mut().zip(&scales).for_each(|(w, s)| *w *= s);
             }
@@ -95,7 +94,8 @@ impl Sparsity {
         gradient: &mut Moments,
     ) {
         let pull = |l: LayerId| -> Option<Vec<f64>> {
-            let hidden = machine.layer(l).role == Role::Hidden && machine.layer(l).units.is_discrete();
+            let hidden =
+                machine.layer(l).role == Role::Hidden && machine.layer(l).units.is_discrete();
             hidden.then(|| activity[l.0].iter().map(|q| self.cost * (self.target - q)).collect())
         };
         for l in machine.layer_ids() {

@@ -90,9 +90,8 @@ impl FromStr for Schedule {
             value: text.into(),
             range: "a number `0.9`, a line `1:0.01`, or steps by epoch `0.5@0,0.9@5`",
         };
-        let number = |s: &str| {
-            s.trim().parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(wrong)
-        };
+        let number =
+            |s: &str| s.trim().parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(wrong);
         if let Some((from, to)) = text.split_once(':') {
             return Ok(Self::Linear { from: number(from)?, to: number(to)? });
         }

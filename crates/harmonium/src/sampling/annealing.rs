@@ -4,10 +4,10 @@
 //! Vecchi 1983). Settling takes each conditional mode, which never raises the energy: on a fully
 //! visible machine of spins this is the recall of a Hopfield network (1982).
 
+use super::Clamp;
 use super::gibbs::{mark, sample_sweeps};
 use super::mean_field::{Convergence, until_still};
 use super::walk::{Heat, Place, Walk};
-use super::Clamp;
 use crate::error::Error;
 use crate::machine::{Engine, Machine, Meaning, State};
 use harmonium_kernels::random::Stream;

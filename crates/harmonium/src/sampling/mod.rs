@@ -11,14 +11,17 @@ mod chains;
 mod clamp;
 mod gibbs;
 mod mean_field;
+mod posterior;
 mod tempering;
 mod walk;
 
 pub use annealing::{anneal, settle};
-pub use chains::{independent, Chains};
+pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use mean_field::{Convergence, MeanField, mean_field};
+pub use posterior::{Inference, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use mean_field::average_block;
+pub(crate) use posterior::free_layers;

@@ -5,10 +5,10 @@
 //! $\min(1, e^{(\beta_i - \beta_j)(D(x_i) - D(x_j))})$, $D = E - E_\text{base}$, which leaves the
 //! joint distribution of all replicas where it is (Swendsen & Wang 1986; Desjardins et al. 2010).
 
+use super::Clamp;
 use super::chains::independent;
 use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
-use super::Clamp;
 use crate::error::Error;
 use crate::machine::{Base, Engine, LayerId, Machine, State};
 use harmonium_kernels::random::{Site, Stream};
@@ -60,7 +60,11 @@ impl Tempering {
         let rising = betas.windows(2).all(|w| w[0] < w[1]);
         if !rising || betas.first().is_none_or(|b| *b < 0.0) || betas.last() != Some(&1.0) {
             let value = format!("{betas:?}");
-            return Err(Error::Setting { name: "betas", value, range: "rising from 0 or more to 1" });
+            return Err(Error::Setting {
+                name: "betas",
+                value,
+                range: "rising from 0 or more to 1",
+            });
         }
         if n_ladders == 0 {
             return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
@@ -159,7 +163,8 @@ impl Tempering {
         for ladder in 0..x.n_rows() / n {
             for k in (parity..n - 1).step_by(2) {
                 let (i, j) = (ladder * n + k, ladder * n + k + 1);
-                let log_ratio = (self.betas[k] - self.betas[k + 1]) * (differences[i] - differences[j]);
+                let log_ratio =
+                    (self.betas[k] - self.betas[k + 1]) * (differences[i] - differences[j]);
                 let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
                 let site = Site { row: small(ladder), sweep: small(sweep), lane: 0 };
                 self.swaps[k].proposed += 1;

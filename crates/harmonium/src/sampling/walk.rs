@@ -69,7 +69,8 @@ pub(crate) fn in_tasks<R: Send>(
         .map(|first| Rows { first, n: ROWS_PER_TASK.min(n_rows - first), values: Vec::new() })
         .collect();
     for layer in &mut x.layers {
-        for (task, values) in tasks.iter_mut().zip(layer.data.chunks_mut(ROWS_PER_TASK * layer.len)) {
+        for (task, values) in tasks.iter_mut().zip(layer.data.chunks_mut(ROWS_PER_TASK * layer.len))
+        {
             task.values.push(values);
         }
     }
@@ -119,7 +120,14 @@ impl Walk<'_> {
                     for (i, &xi) in x.iter().enumerate() {
                         add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
                     }
-                    self.unit_by_unit(Place { layer: l, row, start: 0 }, theta, x, r, scratch, respond);
+                    self.unit_by_unit(
+                        Place { layer: l, row, start: 0 },
+                        theta,
+                        x,
+                        r,
+                        scratch,
+                        respond,
+                    );
                 }
             }
         }
@@ -169,7 +177,8 @@ impl Walk<'_> {
     ) {
         let layer = &self.engine.layers()[place.layer.0];
         let range = place.start..place.start + theta.len();
-        let own = if layer.precision.is_empty() { &[][..] } else { &layer.precision[range.clone()] };
+        let own =
+            if layer.precision.is_empty() { &[][..] } else { &layer.precision[range.clone()] };
         let precision = match self.heat {
             Heat::None => own,
             Heat::Scaled(beta) => {

@@ -29,7 +29,8 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
             Role::Visible => {
                 let variance = variances.next().unwrap_or_default();
                 for (g, v) in layer.precision.iter_mut().zip(variance) {
-                    *g = (1.0 / v.max(f64::MIN_POSITIVE)).clamp(*PRECISION.start(), *PRECISION.end());
+                    *g = (1.0 / v.max(f64::MIN_POSITIVE))
+                        .clamp(*PRECISION.start(), *PRECISION.end());
                 }
                 means.next().unwrap_or(neutral)
             }

@@ -7,8 +7,11 @@ use crate::estimators::{
 };
 use crate::machine::Machine;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
-use crate::sampling::{Clamp, MeanField};
+use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
+
+/// The estimators of the data side and of the model side.
+type Sides = (Box<dyn Estimator>, Box<dyn Estimator>);
 
 /// The model side of the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,17 +224,14 @@ impl Plan {
     }
 
     /// The estimators of the data side and of the model side.
-    pub(super) fn sides(
-        &self,
-        machine: &Machine,
-    ) -> Result<(Box<dyn Estimator>, Box<dyn Estimator>), Error> {
+    pub(super) fn sides(&self, machine: &Machine) -> Result<Sides, Error> {
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,
             max_sweeps: self.mean_field_sweeps,
             damping: 0.0,
         };
         let clamp = Clamp::visible(machine);
-        let closed = crate::estimators::posterior_factorises(machine, &clamp);
+        let closed = posterior_factorises(machine, &clamp);
         let data: Box<dyn Estimator> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed => Box::new(ExactPosterior::default()),

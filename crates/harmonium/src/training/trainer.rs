@@ -3,8 +3,8 @@
 use super::observer::Observer;
 use super::plan::Plan;
 use crate::error::Error;
-use crate::exact;
 use crate::estimators::{Context, Estimator, Snapshot};
+use crate::exact;
 use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress};

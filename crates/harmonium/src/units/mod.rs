@@ -88,7 +88,9 @@ impl Units {
         match self {
             Self::Binary => binary::mean_in_place(theta),
             Self::Spin => spin::mean_in_place(theta),
-            Self::Categorical { q } => theta.chunks_exact_mut(q).for_each(categorical::mean_in_place),
+            Self::Categorical { q } => {
+                theta.chunks_exact_mut(q).for_each(categorical::mean_in_place);
+            }
             Self::Gaussian => gaussian::mean_in_place(theta, precision),
         }
     }
@@ -116,7 +118,9 @@ impl Units {
         match self {
             Self::Binary => theta.iter_mut().for_each(|t| *t = f64::from(*t > 0.0)),
             Self::Spin => theta.iter_mut().for_each(|t| *t = if *t > 0.0 { 1.0 } else { -1.0 }),
-            Self::Categorical { q } => theta.chunks_exact_mut(q).for_each(categorical::mode_in_place),
+            Self::Categorical { q } => {
+                theta.chunks_exact_mut(q).for_each(categorical::mode_in_place);
+            }
             Self::Gaussian => gaussian::mean_in_place(theta, precision),
         }
     }

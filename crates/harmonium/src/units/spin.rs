@@ -1,4 +1,4 @@
-//! Units that are −1 or +1: $E[x] = \tanh\theta$.
+//! Units that are −1 or +1: $\langle x\rangle = \tanh\theta$.
 //!
 //! A spin is a binary unit in other coordinates, $s = 2x - 1$ with $\theta_x = 2\theta_s$.
 

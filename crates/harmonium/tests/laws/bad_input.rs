@@ -1,7 +1,9 @@
 //! Bad input gets a typed error with the numbers in it, and never a panic.
 
 use harmonium::Error;
-use harmonium::machine::{Batch, Coupling, Engine, Layer, LayerId, Machine, Matrix, Role, State, Triangle};
+use harmonium::machine::{
+    Batch, Coupling, Engine, Layer, LayerId, Machine, Matrix, Role, State, Triangle,
+};
 use harmonium::models::{Bm, Dbm, Lateral, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, MeanField, Tempering, gibbs, mean_field};
@@ -22,13 +24,22 @@ fn two() -> Vec<Layer> {
 fn machines_that_do_not_fit_are_named() {
     let weights = |n, m| Coupling::between(LayerId(0), LayerId(1), Matrix::zeros(n, m).unwrap());
     let message = |layers, couplings| Machine::new(layers, couplings).unwrap_err().to_string();
-    assert_eq!(message(two(), vec![weights(3, 4)]), "weights between `a` and `b` must be 4x3, found 3x4");
+    assert_eq!(
+        message(two(), vec![weights(3, 4)]),
+        "weights between `a` and `b` must be 4x3, found 3x4"
+    );
     assert_eq!(message(vec![], vec![]), "the machine is empty");
-    assert_eq!(message(two(), vec![weights(4, 3), weights(4, 3)]), "the coupling of `a` and `b` occurs twice");
+    assert_eq!(
+        message(two(), vec![weights(4, 3), weights(4, 3)]),
+        "the coupling of `a` and `b` occurs twice"
+    );
     let twice = vec![layer("a", Units::Binary, 1), layer("a", Units::Binary, 1)];
     assert_eq!(message(twice, vec![]), "layer `a` occurs twice");
     let unknown = Coupling::between(LayerId(0), LayerId(7), Matrix::zeros(4, 3).unwrap());
-    assert_eq!(message(two(), vec![unknown]), "a coupling names layer 7, but the machine has 2 layers");
+    assert_eq!(
+        message(two(), vec![unknown]),
+        "a coupling names layer 7, but the machine has 2 layers"
+    );
     let nan = Matrix::from_fn(4, 3, |i, j| if (i, j) == (1, 2) { f64::NAN } else { 0.0 }).unwrap();
     let nan = Coupling::between(LayerId(0), LayerId(1), nan);
     assert_eq!(message(two(), vec![nan]), "the weights of `a, b` holds NaN at entry 5");
@@ -41,12 +52,18 @@ fn machines_that_do_not_fit_are_named() {
     let inside = Triangle::from_fn(6, |i, j| f64::from(u8::from((i, j) == (3, 5)))).unwrap();
     let inside = Coupling::lateral(LayerId(0), inside);
     let potts = vec![layer("p", Units::Categorical { q: 3 }, 2)];
-    assert_eq!(message(potts, vec![inside]), "the lateral weights of `p` couple entries 3 and 5 of one unit");
+    assert_eq!(
+        message(potts, vec![inside]),
+        "the lateral weights of `p` couple entries 3 and 5 of one unit"
+    );
     let self_matrix = Coupling::between(LayerId(0), LayerId(0), Matrix::zeros(4, 4).unwrap());
     assert!(Machine::new(two(), vec![self_matrix]).is_err());
     let mut ragged = vec![layer("p", Units::Categorical { q: 3 }, 2)];
     ragged[0].units = Units::Categorical { q: 4 };
-    assert_eq!(message(ragged, vec![]), "layer `p` has 6 entries, which is no whole number of units of 4");
+    assert_eq!(
+        message(ragged, vec![]),
+        "layer `p` has 6 entries, which is no whole number of units of 4"
+    );
     for q in [0, 1] {
         let mut one = vec![layer("p", Units::Binary, 3)];
         one[0].units = Units::Categorical { q };
@@ -61,8 +78,10 @@ fn more_than_memory_is_refused() {
         Rbm::binary(1 << 40, 1 << 40).map(Rbm::into_machine),
         Rbm::binary(usize::MAX, 2).map(Rbm::into_machine),
         Rbm::binary(2, usize::MAX / 8).map(Rbm::into_machine),
-        Rbm::new((Units::Categorical { q: usize::MAX }, 2), (Units::Binary, 1)).map(Rbm::into_machine),
-        Bm::new((Units::Binary, 1 << 40), (Units::Binary, 0), Lateral::Visible).map(Bm::into_machine),
+        Rbm::new((Units::Categorical { q: usize::MAX }, 2), (Units::Binary, 1))
+            .map(Rbm::into_machine),
+        Bm::new((Units::Binary, 1 << 40), (Units::Binary, 0), Lateral::Visible)
+            .map(Bm::into_machine),
         Dbm::binary(10, &[1 << 50, 1 << 50]).map(Dbm::into_machine),
     ] {
         assert!(matches!(result, Err(Error::Memory { .. })), "{result:?}");
@@ -76,11 +95,14 @@ fn models_prove_their_topology() {
     let rbm = || Rbm::binary(3, 2).unwrap().into_machine();
     let dbm = || Dbm::binary(3, &[2, 2]).unwrap().into_machine();
     let bm = Bm::new((Units::Binary, 3), (Units::Binary, 2), Lateral::Both).unwrap().into_machine();
-    let pathway = |name: &str, n| Pathway { name: name.into(), visible: (Units::Binary, n), hidden: vec![2] };
+    let pathway =
+        |name: &str, n| Pathway { name: name.into(), visible: (Units::Binary, n), hidden: vec![2] };
     let multimodal = MultimodalDbm::new(&[pathway("image", 4), pathway("text", 3)], 2).unwrap();
     assert_eq!(multimodal.machine().schedule().len(), 2);
     assert_eq!(multimodal.machine().visible_layers().len(), 2);
-    assert!(Rbm::try_from(rbm()).is_ok() && Dbm::try_from(rbm()).is_ok() && Bm::try_from(rbm()).is_ok());
+    assert!(
+        Rbm::try_from(rbm()).is_ok() && Dbm::try_from(rbm()).is_ok() && Bm::try_from(rbm()).is_ok()
+    );
     assert_eq!(Dbm::try_from(dbm()).unwrap().depth(), 2);
     assert_eq!(
         Rbm::try_from(dbm()).unwrap_err().to_string(),
@@ -92,7 +114,9 @@ fn models_prove_their_topology() {
     assert!(MultimodalDbm::try_from(dbm()).is_err());
     assert!(MultimodalDbm::new(&[pathway("only", 3)], 2).is_err());
     assert!(Bm::new((Units::Binary, 3), (Units::Binary, 0), Lateral::Hidden).is_err());
-    assert!(Dbm::binary(3, &[]).is_err() && Rbm::binary(0, 3).is_err() && Rbm::binary(3, 0).is_err());
+    assert!(
+        Dbm::binary(3, &[]).is_err() && Rbm::binary(0, 3).is_err() && Rbm::binary(3, 0).is_err()
+    );
     // Two separate pairs and a cycle have the right counts, but are no tree.
     let layers: Vec<Layer> = (0..5).map(|i| layer(&i.to_string(), Units::Binary, 1)).collect();
     let join = |a, b| Coupling::between(LayerId(a), LayerId(b), Matrix::zeros(1, 1).unwrap());
@@ -107,10 +131,15 @@ fn values_that_units_cannot_take_are_found() {
         Batch::from_rows(machine.machine(), values).unwrap_err()
     };
     let error = message(Units::Binary, &[0.0, 1.0, 1.0, 0.25]);
-    assert_eq!(error.to_string(), "binary units of layer `visible` cannot hold 0.25 (row 1, column 1)");
+    assert_eq!(
+        error.to_string(),
+        "binary units of layer `visible` cannot hold 0.25 (row 1, column 1)"
+    );
     assert!(error.hint().contains("--binarize 0.5") && error.hint().contains("--visible gaussian"));
     assert!(message(Units::Spin, &[1.0, 0.0]).hint().contains("--visible binary"));
-    assert!(message(Units::Gaussian, &[f64::NAN, 0.0]).to_string().contains("NaN (row 0, column 0)"));
+    assert!(
+        message(Units::Gaussian, &[f64::NAN, 0.0]).to_string().contains("NaN (row 0, column 0)")
+    );
     assert!(message(Units::Gaussian, &[0.0, f64::INFINITY]).hint().contains("complete"));
     let potts = Units::Categorical { q: 3 };
     assert!(message(potts, &[0.0, 3.0]).to_string().contains("3 (row 0, column 1)"));
@@ -135,12 +164,17 @@ fn whole_numbers_and_one_hot_groups_are_the_same_categories() {
 #[test]
 fn data_that_does_not_fit_is_refused_before_training() {
     let machine = || Rbm::binary(4, 2).unwrap().into_machine();
-    let data = |values: Vec<f32>, n| Dataset::new(Table::from_real(values, n).unwrap(), Binarize::None).unwrap();
+    let data = |values: Vec<f32>, n| {
+        Dataset::new(Table::from_real(values, n).unwrap(), Binarize::None).unwrap()
+    };
     let refuse = |data: &Dataset, plan: &Plan| train(machine(), data, plan, &mut []).unwrap_err();
     let plan = Plan::default();
     let wide = refuse(&data(vec![0.0; 10], 5), &plan);
     assert_eq!(wide.to_string(), "the data has 5 columns, the visible layers take 4");
-    assert!(matches!(refuse(&data(vec![0.0, 0.0, 0.0, f32::NAN], 4), &plan), Error::Value { row: 0, column: 3, .. }));
+    assert!(matches!(
+        refuse(&data(vec![0.0, 0.0, 0.0, f32::NAN], 4), &plan),
+        Error::Value { row: 0, column: 3, .. }
+    ));
     assert!(Table::from_real(vec![], 4).is_err() && Table::from_real(vec![0.0; 5], 4).is_err());
     let good = data(vec![0.0, 1.0, 0.0, 1.0], 4);
     for plan in [
@@ -159,7 +193,9 @@ fn data_that_does_not_fit_is_refused_before_training() {
         assert!(matches!(refuse(&good, &plan), Error::Setting { .. }), "{plan:?}");
     }
     let large = Rbm::binary(4, 2).unwrap();
-    assert!(train(large.into_machine(), &good, &Plan { epochs: 0, ..Plan::default() }, &mut []).is_ok());
+    assert!(
+        train(large.into_machine(), &good, &Plan { epochs: 0, ..Plan::default() }, &mut []).is_ok()
+    );
 }
 
 #[test]
@@ -177,7 +213,10 @@ fn clamps_states_and_ladders_of_another_shape_are_refused() {
     let mut foreign = State::zeros(&other, 2).unwrap();
     assert!(gibbs(&rbm, &engine, &Clamp::none(), &mut foreign, 1, Stream::new(0)).is_err());
     assert!(rbm.energies(&foreign).is_err() && rbm.theta(LayerId(0), &foreign, 0).is_err());
-    for settings in [MeanField { damping: 1.0, ..MeanField::default() }, MeanField { max_sweeps: 0, ..MeanField::default() }] {
+    for settings in [
+        MeanField { damping: 1.0, ..MeanField::default() },
+        MeanField { max_sweeps: 0, ..MeanField::default() },
+    ] {
         assert!(mean_field(&rbm, &engine, &Clamp::none(), &mut x, settings).is_err());
     }
     let mut state = State::zeros(&rbm, 2).unwrap();

@@ -13,15 +13,19 @@ fn on_threads<R: Send>(n: usize, work: impl FnOnce() -> R + Send) -> R {
 
 /// All parameters, bit by bit.
 fn bits(machine: &Machine) -> Vec<u64> {
-    let layers = machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.precision).chain(&l.offset));
+    let layers =
+        machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.precision).chain(&l.offset));
     let weights = machine.couplings().iter().flat_map(|c| c.weights.entries());
     layers.chain(weights).chain([&machine.constant()]).map(|x| x.to_bits()).collect()
 }
 
 fn trained(rule: Rule) -> Machine {
     let (table, _) = digits::digits().unwrap();
-    let data = Dataset::new(table.select_rows(&(0..120).collect::<Vec<_>>()).unwrap(), Binarize::Sample).unwrap();
-    let plan = Plan { rule, epochs: 2, batch: 50, chains: 40, replicas: 3, seed: 5, ..Plan::default() };
+    let data =
+        Dataset::new(table.select_rows(&(0..120).collect::<Vec<_>>()).unwrap(), Binarize::Sample)
+            .unwrap();
+    let plan =
+        Plan { rule, epochs: 2, batch: 50, chains: 40, replicas: 3, seed: 5, ..Plan::default() };
     let dbm = Dbm::binary(64, &[20, 8]).unwrap().into_machine();
     train(dbm, &data, &plan, &mut []).unwrap().machine
 }
@@ -48,9 +52,15 @@ fn exact_sums_give_the_same_bits_on_1_2_and_7_threads() {
 /// Large enough for many chunks.
 fn small() -> Machine {
     let mut machine = Dbm::binary(18, &[15, 3]).unwrap().into_machine();
-    let table = harmonium_data::synthetic::bars_and_stripes(3, harmonium_data::synthetic::Repeats::Counted).unwrap();
-    let bits: Vec<f32> = (0..16).flat_map(|r| (0..18).map(move |c| (r, c % 9))).map(|(r, c)| table.at(r, c)).collect();
-    let data = Dataset::new(harmonium_data::Table::from_real(bits, 18).unwrap(), Binarize::None).unwrap();
+    let table =
+        harmonium_data::synthetic::bars_and_stripes(3, harmonium_data::synthetic::Repeats::Counted)
+            .unwrap();
+    let bits: Vec<f32> = (0..16)
+        .flat_map(|r| (0..18).map(move |c| (r, c % 9)))
+        .map(|(r, c)| table.at(r, c))
+        .collect();
+    let data =
+        Dataset::new(harmonium_data::Table::from_real(bits, 18).unwrap(), Binarize::None).unwrap();
     let plan = Plan { initial_std: 0.5, ..Plan::default() };
     harmonium::training::initialise(&mut machine, &data, &plan).unwrap();
     machine
@@ -61,7 +71,8 @@ fn small() -> Machine {
 fn values_are_stable() {
     let machine = trained(Rule::Pcd);
     let weights = machine.couplings()[0].weights.entries();
-    let found = [weights[0], weights[777], machine.layers()[1].bias[3], machine.layers()[2].offset[5]];
+    let found =
+        [weights[0], weights[777], machine.layers()[1].bias[3], machine.layers()[2].offset[5]];
     let pinned = [-0.004_114_218_434, -0.009_933_233_850, 0.000_015_158_545, 0.499_979_367_208];
     for (found, pinned) in found.iter().zip(pinned) {
         // Logistic functions come from the platform's library, so the last digits may differ.

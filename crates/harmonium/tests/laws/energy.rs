@@ -1,6 +1,6 @@
 //! The energy, its conditionals and its schedule.
 
-use crate::machines::{all, assert_close, discrete, every_state, some_states};
+use crate::machines::{all, assert_close, discrete, every_state, noise, some_states};
 use harmonium::exact;
 use harmonium::machine::{Base, Coupling, Layer, LayerId, Machine, Matrix, Role, State, Weights};
 use harmonium::sampling::Clamp;
@@ -199,14 +199,42 @@ fn blocks_are_few_cover_every_layer_and_never_see_each_other() {
     }
 }
 
-#[test]
-fn a_chain_has_two_blocks_however_it_is_numbered() {
-    let layers: Vec<Layer> = (0..4)
+/// A machine of single units with these couplings.
+fn graph(n: usize, edges: &[(usize, usize)]) -> Machine {
+    let layers: Vec<Layer> = (0..n)
         .map(|l| Layer::new(l.to_string(), Role::Hidden, Units::Binary, 1).unwrap())
         .collect();
-    // Taken by index, this chain would need three.
-    let chain = [(0, 2), (2, 3), (3, 1)].map(|(a, b)| {
+    let join = |&(a, b): &(usize, usize)| {
         Coupling::between(LayerId(a), LayerId(b), Matrix::zeros(1, 1).unwrap())
-    });
-    assert_eq!(Machine::new(layers, chain.to_vec()).unwrap().schedule().len(), 2);
+    };
+    Machine::new(layers, edges.iter().map(join).collect()).unwrap()
+}
+
+fn assert_coloured(machine: &Machine, what: &str) {
+    for block in machine.schedule() {
+        for (i, &l) in block.iter().enumerate() {
+            assert!(block[..i].iter().all(|&m| !machine.coupled(l, m)), "{what}: {block:?}");
+        }
+    }
+}
+
+#[test]
+fn chains_and_trees_have_two_blocks_however_they_are_numbered() {
+    // Taken by index, the first would need three.
+    let chain = graph(4, &[(0, 2), (2, 3), (3, 1)]);
+    let tree = graph(7, &[(6, 0), (6, 3), (0, 5), (0, 1), (3, 2), (3, 4)]);
+    for machine in [chain, tree] {
+        assert_coloured(&machine, "two blocks");
+        assert_eq!(machine.schedule().len(), 2);
+    }
+}
+
+#[test]
+fn random_graphs_are_coloured() {
+    for seed in 0..200 {
+        let n = 3 + (seed as usize) % 7;
+        let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
+        let kept = pairs.filter(|&(a, b)| noise(seed, a * 10 + b) < -0.1).collect::<Vec<_>>();
+        assert_coloured(&graph(n, &kept), &format!("graph {seed}: {kept:?}"));
+    }
 }

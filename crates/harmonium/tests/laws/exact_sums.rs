@@ -1,6 +1,8 @@
 //! The oracle itself, against sums written out and numbers known from elsewhere.
 
-use crate::machines::{all, assert_close, assert_gradient, discrete, every_state, gaussian, some_states};
+use crate::machines::{
+    all, assert_close, assert_gradient, discrete, every_state, gaussian, some_states,
+};
 use harmonium::Error;
 use harmonium::exact;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Role, State, Triangle};
@@ -11,14 +13,18 @@ use harmonium::units::{Units, log_sum_exp};
 
 /// The clamps every law about conditional sums is tried with.
 fn clamps(machine: &Machine) -> Vec<(&'static str, Clamp)> {
-    let first_unit = |l: LayerId| {
-        (0..machine.layer(l).n_units()).map(|u| u == 0).collect::<Vec<bool>>()
-    };
+    let first_unit =
+        |l: LayerId| (0..machine.layer(l).n_units()).map(|u| u == 0).collect::<Vec<bool>>();
     let last = LayerId(machine.layers().len() - 1);
     vec![
         ("nothing", Clamp::none()),
         ("the visible layers", Clamp::visible(machine)),
-        ("a unit of each end", Clamp::none().with_units(LayerId(0), first_unit(LayerId(0))).with_units(last, first_unit(last))),
+        (
+            "a unit of each end",
+            Clamp::none()
+                .with_units(LayerId(0), first_unit(LayerId(0)))
+                .with_units(last, first_unit(last)),
+        ),
     ]
 }
 
@@ -77,9 +83,8 @@ fn moments_are_weighted_averages_of_products() {
                 .collect();
             for ((i, j), found) in pairs.into_iter().zip(found) {
                 let inside = a == b && la.units.same_unit(i, j);
-                let product = average(&|r| {
-                    (x.row(a, r)[i] - la.offset[i]) * (x.row(b, r)[j] - lb.offset[j])
-                });
+                let product =
+                    average(&|r| (x.row(a, r)[i] - la.offset[i]) * (x.row(b, r)[j] - lb.offset[j]));
                 assert_close(if inside { 0.0 } else { product }, *found, 1e-12, &name);
             }
         }
@@ -225,14 +230,21 @@ fn a_machine_without_couplings_factorises() {
 #[test]
 fn without_laterals_a_general_machine_is_the_rbm() {
     for units in [Units::Binary, Units::Spin, Units::Categorical { q: 3 }] {
-        let rbm = discrete().into_iter().find(|m| m.0 == format!("rbm of {}", units.name())).unwrap().1;
+        let rbm =
+            discrete().into_iter().find(|m| m.0 == format!("rbm of {}", units.name())).unwrap().1;
         let mut couplings = rbm.couplings().to_vec();
         for l in rbm.layer_ids() {
             couplings.push(Coupling::lateral(l, Triangle::zeros(rbm.layer(l).len()).unwrap()));
         }
         let constant = rbm.constant();
-        let bm = Machine::new(rbm.layers().to_vec(), couplings).unwrap().with_constant(constant).unwrap();
-        assert!(exact::log2_terms(&bm, &Clamp::none(), 1).unwrap() > exact::log2_terms(&rbm, &Clamp::none(), 1).unwrap());
+        let bm = Machine::new(rbm.layers().to_vec(), couplings)
+            .unwrap()
+            .with_constant(constant)
+            .unwrap();
+        assert!(
+            exact::log2_terms(&bm, &Clamp::none(), 1).unwrap()
+                > exact::log2_terms(&rbm, &Clamp::none(), 1).unwrap()
+        );
         let log_z = |m: &Machine| exact::log_partition(m).unwrap();
         assert_close(log_z(&rbm), log_z(&bm), 1e-12, units.name());
         let x = some_states(&rbm, 3, 15);

@@ -39,9 +39,21 @@ fn factorised(machine: &Machine, q: &State, row: usize, x: &State, state: usize)
     for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
         for (m, x) in q.row(l, row).iter().zip(x.row(l, state)) {
             p *= match machine.layer(l).units {
-                Units::Binary => if *x == 1.0 { *m } else { 1.0 - m },
+                Units::Binary => {
+                    if *x == 1.0 {
+                        *m
+                    } else {
+                        1.0 - m
+                    }
+                }
                 Units::Spin => 0.5 * (1.0 + x * m),
-                _ => if *x == 1.0 { *m } else { 1.0 },
+                _ => {
+                    if *x == 1.0 {
+                        *m
+                    } else {
+                        1.0
+                    }
+                }
             };
         }
     }
@@ -158,8 +170,7 @@ fn mean_field_is_exact_where_the_posterior_factorises() {
         let engine = Engine::new(&machine);
         let x = some_states(&machine, 3, 24);
         let mut q = random_means(&machine, &x, 7);
-        let report =
-            mean_field(&machine, &engine, &clamp, &mut q, MeanField::default()).unwrap();
+        let report = mean_field(&machine, &engine, &clamp, &mut q, MeanField::default()).unwrap();
         assert_eq!(report.sweeps, 2, "{name}: one sweep moves, the second sees that it is done");
         let weights = [0.5, 0.25, 0.25];
         let exact = exact::moments(&machine, &clamp, &x, &weights).unwrap();

@@ -15,7 +15,8 @@ use harmonium::optim::Schedule;
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, MeanField};
 use harmonium::training::{
-    EarlyStop, Every, History, OptimizerKind, Plan, Posterior, Rule, Stop, Trainer, initialise, train,
+    EarlyStop, Every, History, OptimizerKind, Plan, Posterior, Rule, Stop, Trainer, initialise,
+    train,
 };
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table, synthetic};
@@ -116,7 +117,11 @@ fn contrastive_divergence_goes_from_the_data_to_the_model() {
                 .collect();
             for l in machine.visible_layers() {
                 for i in 0..machine.layer(l).len() {
-                    let at = machine.layers()[..l.0].iter().map(|l| l.len()).sum::<usize>() + i;
+                    let at = machine.layers()[..l.0]
+                        .iter()
+                        .map(harmonium::machine::Layer::len)
+                        .sum::<usize>()
+                        + i;
                     let values: Vec<f64> = draws.iter().map(|d| d[at]).collect();
                     let what = format!("{name}, CD-{k}, mean {i}");
                     assert_mean(&what, &values, expected.bias[l.0][i]);
@@ -133,8 +138,13 @@ fn particles_weigh_one_whatever_their_number() {
         let x = some_states(&machine, 3, 54);
         let batch = batch_of(&machine, &x);
         let engine = Engine::new(&machine);
-        let context =
-            Context { machine: &machine, engine: &engine, batch: &batch, k: 1, stream: Stream::new(1) };
+        let context = Context {
+            machine: &machine,
+            engine: &engine,
+            batch: &batch,
+            k: 1,
+            stream: Stream::new(1),
+        };
         let mut sides: Vec<Box<dyn Estimator>> = vec![
             Box::new(MeanFieldPosterior::new(MeanField::default())),
             Box::new(ClampedGibbs::new(2)),
@@ -180,7 +190,7 @@ fn a_weight_counts_as_repetition() {
 #[test]
 fn a_short_last_batch_is_averaged_over_itself() {
     let machine = Rbm::binary(3, 2).unwrap().into_machine();
-    let table = Table::from_real(vec![1.0, 0.0, 1.0].repeat(5), 3).unwrap();
+    let table = Table::from_real([1.0, 0.0, 1.0].repeat(5), 3).unwrap();
     let data = Dataset::new(table, Binarize::None).unwrap();
     // Five equal rows in batches of two: every batch has the same exact gradient, so batches of
     // two and of one must move the machine alike.
@@ -210,7 +220,8 @@ fn constant_features_give_finite_biases() {
         let mut machine = Rbm::new((units, 3), (Units::Binary, 2)).unwrap().into_machine();
         let n = 3 * units.group();
         let row: Vec<f32> = if units.group() == 2 { [1.0, 0.0].repeat(3) } else { vec![1.0; n] };
-        let data = Dataset::new(Table::from_real(row.repeat(4), n).unwrap(), Binarize::None).unwrap();
+        let data =
+            Dataset::new(Table::from_real(row.repeat(4), n).unwrap(), Binarize::None).unwrap();
         initialise(&mut machine, &data, &Plan::default()).unwrap();
         let layer = machine.layer(LayerId(0));
         assert!(layer.bias.iter().all(|b| b.is_finite() && b.abs() < 1e5), "{units:?}");
@@ -291,7 +302,8 @@ fn every_rule_trains_every_machine() {
             assert!(after > before + least, "{name} by {rule:?}: {before} -> {after}");
             let best = synthetic::best_total(data.table()) / data.n_rows() as f64;
             // Real units have densities, which know no bound.
-            let has_real_data = machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
+            let has_real_data =
+                machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
             assert!(has_real_data || after <= best + 1e-9, "{name}: {after} beats {best}");
             let rebuilt = Machine::new(
                 outcome.machine.layers().to_vec(),
@@ -312,8 +324,16 @@ fn every_posterior_trains_a_general_machine() {
     let bm = Bm::new((Units::Binary, 4), (Units::Binary, 3), Lateral::Both).unwrap().into_machine();
     let dbm = Dbm::binary(4, &[4, 3]).unwrap().into_machine();
     for machine in [bm, dbm] {
-        for posterior in [Posterior::Exact, Posterior::MeanField, Posterior::Gibbs, Posterior::Auto] {
-            let plan = Plan { posterior, rule: Rule::Exact, epochs: 600, learning_rate: 0.1, l2: 0.0, ..Plan::default() };
+        for posterior in [Posterior::Exact, Posterior::MeanField, Posterior::Gibbs, Posterior::Auto]
+        {
+            let plan = Plan {
+                posterior,
+                rule: Rule::Exact,
+                epochs: 600,
+                learning_rate: 0.1,
+                l2: 0.0,
+                ..Plan::default()
+            };
             let mut fresh = machine.clone();
             initialise(&mut fresh, &data, &plan).unwrap();
             let before = likelihood::exact(&fresh, &data).unwrap().total();
@@ -332,7 +352,8 @@ fn optimisers_and_penalties_do_what_they_say() {
     )
     .unwrap();
     let machine = || Rbm::binary(9, 6).unwrap().into_machine();
-    let base = Plan { rule: Rule::Exact, epochs: 500, learning_rate: 0.1, l2: 0.0, ..Plan::default() };
+    let base =
+        Plan { rule: Rule::Exact, epochs: 500, learning_rate: 0.1, l2: 0.0, ..Plan::default() };
     let run = |plan: &Plan| train(machine(), &data, plan, &mut []).unwrap().machine;
     let total = |m: &Machine| likelihood::exact(m, &data).unwrap().total();
     let weights = |m: &Machine| m.couplings()[0].weights.entries().to_vec();
@@ -376,7 +397,15 @@ fn batch_of_data(machine: &Machine, data: &Dataset) -> Batch {
 fn offsets_follow_the_means_of_the_data_phase() {
     for (name, machine) in discrete() {
         let data = rows(&machine, &some_states(&machine, 50, 57));
-        let still = Plan { learning_rate: 0.0, epochs: 150, offset_rate: 0.1, batch: 50, rule: Rule::Exact, posterior: Posterior::Exact, ..Plan::default() };
+        let still = Plan {
+            learning_rate: 0.0,
+            epochs: 150,
+            offset_rate: 0.1,
+            batch: 50,
+            rule: Rule::Exact,
+            posterior: Posterior::Exact,
+            ..Plan::default()
+        };
         let mut fresh = machine.clone();
         let plan = Plan { initial_std: 0.8, ..still };
         initialise(&mut fresh, &data, &plan).unwrap();
@@ -442,10 +471,13 @@ fn observers_see_stop_and_measure() {
         seen += 1;
         assert_eq!(view.n_steps(), 150);
         assert!(view.report.update_ratio > 0.0 && view.report.gradient_norm > 0.0);
-        if view.epoch == 35 { ControlFlow::Break("enough".into()) } else { ControlFlow::Continue(()) }
+        if view.epoch == 35 {
+            ControlFlow::Break("enough".into())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
-    let outcome =
-        train(machine.clone(), &data, &plan, &mut [&mut history, &mut every]).unwrap();
+    let outcome = train(machine.clone(), &data, &plan, &mut [&mut history, &mut every]).unwrap();
     assert_eq!(outcome.stop, Stop::Observer("enough".into()));
     assert_eq!((outcome.epochs, outcome.steps, seen), (35, 105, 5));
     assert_eq!(history.records().iter().map(|r| r.epoch).collect::<Vec<_>>(), [10, 20, 30]);
@@ -468,7 +500,8 @@ fn training_beats_independent_units() {
     let machine = Rbm::binary(9, 8).unwrap().into_machine();
     let (alone, _) = baseline::independent(&machine, &data, &data).unwrap();
     assert_close(9.0 * 0.5_f64.ln(), alone, 1e-9, "every pixel is on half the time");
-    let plan = Plan { rule: Rule::Exact, epochs: 500, learning_rate: 0.1, l2: 0.0, ..Plan::default() };
+    let plan =
+        Plan { rule: Rule::Exact, epochs: 500, learning_rate: 0.1, l2: 0.0, ..Plan::default() };
     let outcome = train(machine, &data, &plan, &mut []).unwrap();
     assert!(likelihood::exact(&outcome.machine, &data).unwrap().mean > alone + 2.0);
 }
@@ -479,7 +512,16 @@ fn resuming_equals_never_having_stopped() {
         let data = rows(&machine, &some_states(&machine, 11, 58));
         for rule in [Rule::Pcd, Rule::Pt, Rule::Cd] {
             for optimizer in [OptimizerKind::Sgd, OptimizerKind::Adam] {
-                let plan = Plan { rule, optimizer, epochs: 4, batch: 4, chains: 6, replicas: 3, sparsity_target: Some(0.2), ..Plan::suited_to(&machine) };
+                let plan = Plan {
+                    rule,
+                    optimizer,
+                    epochs: 4,
+                    batch: 4,
+                    chains: 6,
+                    replicas: 3,
+                    sparsity_target: Some(0.2),
+                    ..Plan::suited_to(&machine)
+                };
                 let mut fresh = machine.clone();
                 initialise(&mut fresh, &data, &plan).unwrap();
                 let mut straight = Trainer::new(fresh.clone(), &data, &plan).unwrap();

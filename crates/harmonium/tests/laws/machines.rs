@@ -1,7 +1,9 @@
 //! The machines under law, all with strong weights and non-zero offsets.
 
 use harmonium::exact;
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights};
+use harmonium::machine::{
+    Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights,
+};
 use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::Clamp;
@@ -89,13 +91,55 @@ pub(crate) fn discrete() -> Vec<(String, Machine)> {
 pub(crate) fn gaussian() -> Vec<(String, Machine)> {
     let (b, g, s) = (Units::Binary, Units::Gaussian, Units::Spin);
     let graphs = [
-        Graph { name: "gaussian rbm", layers: vec![(g, 2), (b, 3)], n_visible: 1, edges: &[(0, 1)], strength: 0.6 },
-        Graph { name: "gaussian hidden", layers: vec![(b, 3), (g, 2)], n_visible: 1, edges: &[(0, 1)], strength: 0.6 },
-        Graph { name: "gaussian chain", layers: vec![(g, 2), (b, 2), (s, 2)], n_visible: 1, edges: &[(0, 1), (1, 2)], strength: 0.6 },
-        Graph { name: "gaussian tree", layers: vec![(g, 1), (CATEGORICAL, 1), (b, 2)], n_visible: 2, edges: &[(0, 2), (1, 2)], strength: 0.6 },
-        Graph { name: "gaussian with hidden lateral", layers: vec![(g, 2), (b, 3)], n_visible: 1, edges: &[(0, 1), (1, 1)], strength: 0.6 },
-        Graph { name: "coupled gaussian lateral", layers: vec![(g, 2), (b, 2)], n_visible: 1, edges: &[(0, 0), (0, 1)], strength: 0.3 },
-        Graph { name: "coupled gaussian layers", layers: vec![(g, 1), (g, 1), (b, 2)], n_visible: 1, edges: &[(0, 1), (1, 2)], strength: 0.3 },
+        Graph {
+            name: "gaussian rbm",
+            layers: vec![(g, 2), (b, 3)],
+            n_visible: 1,
+            edges: &[(0, 1)],
+            strength: 0.6,
+        },
+        Graph {
+            name: "gaussian hidden",
+            layers: vec![(b, 3), (g, 2)],
+            n_visible: 1,
+            edges: &[(0, 1)],
+            strength: 0.6,
+        },
+        Graph {
+            name: "gaussian chain",
+            layers: vec![(g, 2), (b, 2), (s, 2)],
+            n_visible: 1,
+            edges: &[(0, 1), (1, 2)],
+            strength: 0.6,
+        },
+        Graph {
+            name: "gaussian tree",
+            layers: vec![(g, 1), (CATEGORICAL, 1), (b, 2)],
+            n_visible: 2,
+            edges: &[(0, 2), (1, 2)],
+            strength: 0.6,
+        },
+        Graph {
+            name: "gaussian with hidden lateral",
+            layers: vec![(g, 2), (b, 3)],
+            n_visible: 1,
+            edges: &[(0, 1), (1, 1)],
+            strength: 0.6,
+        },
+        Graph {
+            name: "coupled gaussian lateral",
+            layers: vec![(g, 2), (b, 2)],
+            n_visible: 1,
+            edges: &[(0, 0), (0, 1)],
+            strength: 0.3,
+        },
+        Graph {
+            name: "coupled gaussian layers",
+            layers: vec![(g, 1), (g, 1), (b, 2)],
+            n_visible: 1,
+            edges: &[(0, 1), (1, 2)],
+            strength: 0.3,
+        },
     ];
     graphs.iter().map(|g| (g.name.to_string(), build(g, 3))).collect()
 }

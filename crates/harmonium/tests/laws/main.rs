@@ -3,6 +3,14 @@
 //! Statistical laws have fixed seeds, start at the exact distribution, and use tolerances that are
 //! computed from the number of draws.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_range_loop,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "tests may panic, and index several tables by one row"
+)]
+
 mod bad_input;
 mod determinism;
 mod energy;
@@ -13,5 +21,6 @@ mod learning;
 mod machines;
 mod rewrites;
 mod sampling;
+mod scores;
 mod statistics;
 mod verbs;

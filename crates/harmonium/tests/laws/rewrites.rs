@@ -52,9 +52,10 @@ fn spins_and_bits_are_one_distribution() {
         for l in machine.layer_ids() {
             let x = some_states(&machine, 20, 6);
             let (changed, y) = match machine.layer(l).units {
-                Units::Spin => {
-                    (machine.spins_to_bits(l).unwrap(), mapped(&x, &machine, l, |s| 0.5 * (s + 1.0)))
-                }
+                Units::Spin => (
+                    machine.spins_to_bits(l).unwrap(),
+                    mapped(&x, &machine, l, |s| 0.5 * (s + 1.0)),
+                ),
                 Units::Binary => {
                     (machine.bits_to_spins(l).unwrap(), mapped(&x, &machine, l, |b| 2.0 * b - 1.0))
                 }

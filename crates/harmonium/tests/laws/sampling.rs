@@ -29,7 +29,12 @@ fn draw(machine: &Machine, states: &State, p: &[f64], n: usize, stream: Stream) 
 }
 
 /// How often each row of `states` occurs in `x`.
-fn count(machine: &Machine, states: &State, x: &State, rows: impl Iterator<Item = usize>) -> Vec<f64> {
+fn count(
+    machine: &Machine,
+    states: &State,
+    x: &State,
+    rows: impl Iterator<Item = usize>,
+) -> Vec<f64> {
     let places: BTreeMap<Vec<u64>, usize> =
         (0..states.n_rows()).map(|s| (key(machine, states, s), s)).collect();
     let mut counts = vec![0.0; states.n_rows()];
@@ -108,7 +113,13 @@ fn clamped_sampling_moves_only_what_is_free() {
         let x = some_states(&machine, 1, 31);
         for (held, clamp) in [
             ("visible", Clamp::visible(&machine)),
-            ("first unit", Clamp::none().with_units(LayerId(0), (0..machine.layer(LayerId(0)).n_units()).map(|u| u == 0).collect())),
+            (
+                "first unit",
+                Clamp::none().with_units(
+                    LayerId(0),
+                    (0..machine.layer(LayerId(0)).n_units()).map(|u| u == 0).collect(),
+                ),
+            ),
         ] {
             if machine.layer_ids().all(|l| clamp.holds_layer(l)) {
                 continue;
@@ -287,9 +298,13 @@ fn replicas_swap_as_often_as_they_should() {
     let base = Base::of_biases(&machine);
     let n = 20_000;
     let at = |b: f64| exact::probabilities(&machine.temper(&base, b).unwrap(), &states).unwrap();
-    let mut tempering = Tempering::new(&machine, n, &[0.0, 1.0], base.clone(), Stream::new(1)).unwrap();
+    let mut tempering =
+        Tempering::new(&machine, n, &[0.0, 1.0], base.clone(), Stream::new(1)).unwrap();
     let mut x = State::zeros(&machine, 2 * n).unwrap();
-    let (cold, hot) = (draw(&machine, &states, &at(1.0), n, Stream::new(2)), draw(&machine, &states, &at(0.0), n, Stream::new(3)));
+    let (cold, hot) = (
+        draw(&machine, &states, &at(1.0), n, Stream::new(2)),
+        draw(&machine, &states, &at(0.0), n, Stream::new(3)),
+    );
     for ladder in 0..n {
         for l in machine.layer_ids() {
             x.set_row(l, 2 * ladder, hot.row(l, ladder)).unwrap();
@@ -353,19 +368,23 @@ fn settling_never_raises_the_energy_and_ends_where_nothing_moves() {
 #[test]
 fn a_hopfield_network_recalls_its_patterns() {
     let n = 64;
-    let pattern = |p: usize, i: usize| if crate::machines::noise(90 + p as u64, i) > 0.0 { 1.0 } else { -1.0 };
-    let hebb = |i: usize, j: usize| (0..3).map(|p| pattern(p, i) * pattern(p, j)).sum::<f64>() / n as f64;
+    let pattern = |p: usize, i: usize| {
+        if crate::machines::noise(90 + p as u64, i) > 0.0 { 1.0 } else { -1.0 }
+    };
+    let hebb =
+        |i: usize, j: usize| (0..3).map(|p| pattern(p, i) * pattern(p, j)).sum::<f64>() / n as f64;
     let layer = Layer::new("spins", Role::Visible, Units::Spin, n).unwrap();
     let couplings = vec![Coupling::lateral(LayerId(0), Triangle::from_fn(n, hebb).unwrap())];
     let machine = Machine::new(vec![layer], couplings).unwrap();
     let mut x = State::zeros(&machine, 3).unwrap();
     for p in 0..3 {
-        let cue = |i: usize| if i % 7 == 0 { -pattern(p, i) } else { pattern(p, i) };
+        let cue = |i: usize| if i.is_multiple_of(7) { -pattern(p, i) } else { pattern(p, i) };
         x.set_row(LayerId(0), p, &(0..n).map(cue).collect::<Vec<_>>()).unwrap();
     }
     settle(&machine, &Engine::new(&machine), &Clamp::none(), &mut x, 100).unwrap();
     for p in 0..3 {
-        let overlap: f64 = x.row(LayerId(0), p).iter().enumerate().map(|(i, s)| s * pattern(p, i)).sum();
+        let overlap: f64 =
+            x.row(LayerId(0), p).iter().enumerate().map(|(i, s)| s * pattern(p, i)).sum();
         assert!(overlap >= n as f64 - 2.0, "pattern {p}: overlap {overlap} of {n}");
     }
 }

@@ -36,7 +36,10 @@ pub(crate) fn assert_mean(name: &str, values: &[f64], expected: f64) {
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let error = (variance / n).sqrt();
-    assert!((mean - expected).abs() < 5.0 * error + 1e-12, "{name}: {mean} ± {error}, not {expected}");
+    assert!(
+        (mean - expected).abs() < 5.0 * error + 1e-12,
+        "{name}: {mean} ± {error}, not {expected}"
+    );
 }
 
 #[test]

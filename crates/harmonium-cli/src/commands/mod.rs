@@ -1,0 +1,3 @@
+//! What each command does.
+
+pub(crate) mod demo;

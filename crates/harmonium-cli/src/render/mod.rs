@@ -1,0 +1,23 @@
+//! How results look: on stdout, as JSON, as pictures in the terminal.
+
+pub(crate) mod picture;
+pub(crate) mod progress;
+
+use crate::failure::Failure;
+use std::io::Write;
+
+/// Writes a result to stdout, with colour where the terminal has it.
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a result as one JSON object.
+pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{value}")?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Pseudo-likelihood: each visible unit given all the others (Besag 1975).
+//!
+//! $$\ln PL(v) = \sum_i \ln p(v_i \mid v_{\setminus i}), \qquad
+//!   p(v_i \mid v_{\setminus i}) = \frac{e^{-F(v)}}{\sum_{v_i'} e^{-F(v_i', v_{\setminus i})}}$$
+//!
+//! No $\ln Z$ is needed. It is a score of its own, not a likelihood. Exact where the hidden units
+//! can be summed out in closed form; the stochastic form visits one random unit of each row and
+//! multiplies by their number.
+
+use crate::error::Error;
+use crate::machine::{Batch, LayerId, Machine, State, Weights};
+use crate::sampling::{Clamp, free_layers, posterior_factorises};
+use crate::units::log_sum_exp;
+use harmonium_kernels::dense::add_scaled;
+use harmonium_kernels::random::{Site, Stream};
+use rayon::prelude::*;
+
+/// Which units of a row are visited.
+#[derive(Clone, Copy, Debug)]
+pub enum Visit {
+    /// All of them.
+    All,
+    /// One, chosen by the variates of this stream, counted as all.
+    One(Stream),
+}
+
+/// $\ln PL$ of each row, in nats.
+///
+/// # Errors
+///
+/// If hidden units see each other, or visible units are real.
+pub fn log_pseudo_likelihood(
+    machine: &Machine,
+    batch: &Batch,
+    visit: Visit,
+) -> Result<Vec<f64>, Error> {
+    let clamp = Clamp::visible(machine);
+    let real = |l: &LayerId| !machine.layer(*l).units.is_discrete();
+    if !posterior_factorises(machine, &clamp) || machine.visible_layers().iter().any(real) {
+        return Err(Error::Topology {
+            model: "a pseudo-likelihood",
+            expected: "discrete visible units, and hidden units that do not see each other",
+            found: "this machine has others".into(),
+        });
+    }
+    let mut folded = machine.clone();
+    let zeros: Vec<Vec<f64>> = machine.layers().iter().map(|l| vec![0.0; l.len()]).collect();
+    folded.recenter(&zeros)?;
+    let x = batch.to_state(&folded)?;
+    let hidden = free_layers(&folded, &clamp);
+    let rows = (0..x.n_rows()).into_par_iter();
+    rows.map(|row| Row::new(&folded, &hidden, &x, row).map(|r| r.score(visit))).collect()
+}
+
+/// One row with what its units receive.
+struct Row<'a> {
+    machine: &'a Machine,
+    x: &'a State,
+    row: usize,
+    /// $\theta$ of each hidden layer, and its logarithm of the sum.
+    hidden: Vec<(LayerId, Vec<f64>, f64)>,
+    /// $\theta$ of each visible layer with the hidden units at zero.
+    visible: Vec<(LayerId, Vec<f64>)>,
+}
+
+impl<'a> Row<'a> {
+    fn new(
+        machine: &'a Machine,
+        hidden: &[LayerId],
+        x: &'a State,
+        row: usize,
+    ) -> Result<Self, Error> {
+        let with_sum = |&l: &LayerId| {
+            let (layer, theta) = (machine.layer(l), machine.theta(l, x, row)?);
+            let sum = layer.units.log_partition(&theta, &layer.precision);
+            Ok((l, theta, sum))
+        };
+        let without_hidden = |l: LayerId| {
+            let mut alone = State::zeros(machine, 1)?;
+            for m in machine.visible_layers() {
+                alone.set_row(m, 0, x.row(m, row))?;
+            }
+            Ok((l, machine.theta(l, &alone, 0)?))
+        };
+        Ok(Self {
+            machine,
+            x,
+            row,
+            hidden: hidden.iter().map(with_sum).collect::<Result<_, Error>>()?,
+            visible: machine
+                .visible_layers()
+                .into_iter()
+                .map(without_hidden)
+                .collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn score(&self, visit: Visit) -> f64 {
+        let counts: Vec<usize> =
+            self.visible.iter().map(|(l, _)| self.machine.layer(*l).n_units()).collect();
+        let total: usize = counts.iter().sum();
+        match visit {
+            Visit::All => (0..counts.len())
+                .flat_map(|layer| (0..counts[layer]).map(move |unit| (layer, unit)))
+                .map(|(layer, unit)| self.unit(layer, unit))
+                .sum(),
+            Visit::One(stream) => {
+                let row = u32::try_from(self.row).unwrap_or(u32::MAX);
+                let n = u32::try_from(total).unwrap_or(u32::MAX);
+                let mut unit = stream.below(Site { row, ..Site::default() }, 0, n) as usize;
+                let mut layer = 0;
+                while unit >= counts[layer] {
+                    unit -= counts[layer];
+                    layer += 1;
+                }
+                total as f64 * self.unit(layer, unit)
+            }
+        }
+    }
+
+    /// $\ln p(v_i \mid v_{\setminus i})$.
+    fn unit(&self, layer: usize, unit: usize) -> f64 {
+        let (l, field) = &self.visible[layer];
+        let units = self.machine.layer(*l).units;
+        let group = units.group();
+        let range = unit * group..(unit + 1) * group;
+        let now = &self.x.row(*l, self.row)[range.clone()];
+        let Some(choices) = units.configurations() else { return f64::NAN };
+        let gains: Vec<f64> = choices
+            .0
+            .iter()
+            .map(|choice| {
+                let change: Vec<(usize, f64)> = range
+                    .clone()
+                    .zip(choice.iter().zip(now).map(|(c, n)| c - n))
+                    .filter(|c| c.1 != 0.0)
+                    .collect();
+                self.gain(*l, field, &change)
+            })
+            .collect();
+        -log_sum_exp(&gains)
+    }
+
+    /// $F(v) - F(v')$ when the entries of layer `l` change as told.
+    fn gain(&self, l: LayerId, field: &[f64], change: &[(usize, f64)]) -> f64 {
+        if change.is_empty() {
+            return 0.0;
+        }
+        let mut gain: f64 = change.iter().map(|&(i, d)| d * field[i]).sum();
+        for (h, theta, sum) in &self.hidden {
+            let seen = self.machine.couplings().iter().find(|c| c.other_end(l) == Some(*h));
+            let Some(coupling) = seen else { continue };
+            let Weights::Between(w) = &coupling.weights else { continue };
+            let mut moved = theta.clone();
+            for &(i, d) in change {
+                if coupling.between.0 == l {
+                    add_scaled(&mut moved, d, w.row(i));
+                } else {
+                    moved.iter_mut().enumerate().for_each(|(j, m)| *m += d * w.at(j, i));
+                }
+            }
+            let layer = self.machine.layer(*h);
+            gain += layer.units.log_partition(&moved, &layer.precision) - sum;
+        }
+        gain
+    }
+}

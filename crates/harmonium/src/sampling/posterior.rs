@@ -1,0 +1,49 @@
+//! What the hidden units say about the data: exactly where their posterior factorises, else by
+//! mean field.
+
+use super::{Clamp, Convergence, MeanField, average_block, mean_field};
+use crate::error::Error;
+use crate::machine::{Engine, LayerId, Machine, State};
+
+/// How the means of the free units were found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Inference {
+    /// In closed form: given the data the units are independent.
+    Exact,
+    /// By mean field, which went like this.
+    MeanField(Convergence),
+}
+
+/// Replaces the free layers of every row by their means given what is held.
+///
+/// # Errors
+///
+/// If clamp or state do not fit the machine.
+pub fn infer(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &mut State,
+    settings: MeanField,
+) -> Result<Inference, Error> {
+    clamp.check(machine, x.n_rows())?;
+    x.check(machine)?;
+    let free = free_layers(machine, clamp);
+    let whole = free.iter().all(|&l| clamp.frees_layer(l));
+    if whole && posterior_factorises(machine, clamp) {
+        average_block(engine, clamp, x, &free);
+        return Ok(Inference::Exact);
+    }
+    mean_field(machine, engine, clamp, x, settings).map(Inference::MeanField)
+}
+
+/// Whether the layers that are not held see neither each other nor themselves, so that their
+/// posterior factorises.
+pub fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
+    let free = free_layers(machine, clamp);
+    free.iter().all(|&l| free.iter().all(|&m| !machine.coupled(l, m)))
+}
+
+pub(crate) fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
+    machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect()
+}
