@@ -9,7 +9,7 @@ use super::metadata::{CouplingEntry, LayerEntry, Metadata};
 use super::tensors::{Tensor, Tensors};
 use crate::error::Error;
 use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Triangle, Weights};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The tensors of a machine.
 pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
@@ -40,12 +40,9 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
 ///
 /// If a tensor is missing or of another shape, or the whole is no machine.
 pub(super) fn take_machine(metadata: &Metadata, tensors: &mut Tensors) -> Result<Machine, Error> {
-    let mut ids = BTreeMap::new();
+    let ids = check_names(metadata)?;
     let mut layers = Vec::with_capacity(metadata.layers.len());
-    for (i, entry) in metadata.layers.iter().enumerate() {
-        if ids.insert(entry.name.as_str(), LayerId(i)).is_some() {
-            return Err(damaged(format!("layer `{}` occurs twice", entry.name)));
-        }
+    for entry in &metadata.layers {
         layers.push(take_layer(entry, tensors)?);
     }
     let mut couplings = Vec::with_capacity(metadata.couplings.len());
@@ -55,6 +52,23 @@ pub(super) fn take_machine(metadata: &Metadata, tensors: &mut Tensors) -> Result
     Machine::new(layers, couplings)
         .and_then(|machine| machine.with_constant(metadata.constant))
         .map_err(|error| damaged(error.to_string()))
+}
+
+/// The layers by name; no layer and no coupling may occur twice.
+fn check_names(metadata: &Metadata) -> Result<BTreeMap<&str, LayerId>, Error> {
+    let mut ids = BTreeMap::new();
+    for (i, LayerEntry { name, .. }) in metadata.layers.iter().enumerate() {
+        if ids.insert(name.as_str(), LayerId(i)).is_some() {
+            return Err(damaged(format!("layer `{name}` occurs twice")));
+        }
+    }
+    let mut pairs = BTreeSet::new();
+    for CouplingEntry { between: (a, b), .. } in &metadata.couplings {
+        if !pairs.insert((a.min(b), a.max(b))) {
+            return Err(damaged(format!("the coupling of `{a}` and `{b}` occurs twice")));
+        }
+    }
+    Ok(ids)
 }
 
 fn take_layer(entry: &LayerEntry, tensors: &mut Tensors) -> Result<Layer, Error> {

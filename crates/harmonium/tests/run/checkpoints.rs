@@ -1,0 +1,76 @@
+//! A checkpoint comes back to the bit, and is a model as well.
+
+use crate::folder::Folder;
+use crate::machines::{Numbers, all, bits, model};
+use harmonium::Error;
+use harmonium::estimators::Snapshot;
+use harmonium::run::{Model, Overwrite, SavedCheckpoint};
+use harmonium::training::Checkpoint;
+use serde_json::json;
+
+fn saved() -> SavedCheckpoint {
+    let Model { machine, about } = model();
+    let mut state = Snapshot::default();
+    let numbers = &mut Numbers(3);
+    state.insert("negative.chains.visible", (0..30).map(|_| numbers.next()).collect());
+    state.insert("optimizer.velocity.0", vec![]);
+    state.insert("", vec![1.0]);
+    state.insert("state.layers.visible.bias", vec![f64::MIN_POSITIVE / 8.0, -0.0, f64::MAX]);
+    let checkpoint = Checkpoint { machine, epoch: 4, batches_done: 17, state };
+    let extra = json!({"best": {"epoch": 2, "value": -1.0 / 3.0}});
+    SavedCheckpoint { checkpoint, about, events_length: u64::MAX - 1, extra }
+}
+
+#[test]
+fn checkpoints_come_back_to_the_bit() {
+    let saved = saved();
+    let bytes = saved.to_bytes().unwrap();
+    let read = SavedCheckpoint::from_bytes(&bytes).unwrap();
+    assert_eq!(read, saved);
+    assert_eq!(read.to_bytes().unwrap(), bytes);
+    for (name, machine) in all() {
+        let checkpoint = Checkpoint { machine, ..saved.checkpoint.clone() };
+        let saved = SavedCheckpoint { checkpoint, ..saved.clone() };
+        let read = SavedCheckpoint::from_bytes(&saved.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, saved, "{name}");
+        assert_eq!(bits(&read.checkpoint.machine), bits(&saved.checkpoint.machine), "{name}");
+    }
+}
+
+#[test]
+fn state_keeps_bits_that_are_no_numbers() {
+    let mut saved = saved();
+    let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::from_bits(0x7FF0_0000_0000_0001)];
+    saved.checkpoint.state.insert("odd", odd.to_vec());
+    let read = SavedCheckpoint::from_bytes(&saved.to_bytes().unwrap()).unwrap();
+    let bits = |xs: &[f64]| xs.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&read.checkpoint.state.0["odd"]), bits(&odd));
+}
+
+#[test]
+fn a_checkpoint_is_a_model_but_not_the_other_way_round() {
+    let folder = Folder::new();
+    let path = folder.join("c.safetensors");
+    let saved = saved();
+    saved.save(&path, Overwrite::No).unwrap();
+    assert_eq!(SavedCheckpoint::load(&path).unwrap(), saved);
+    assert_eq!(Model::load(&path).unwrap(), saved.into());
+    model().save(&path, Overwrite::Yes).unwrap();
+    let error = SavedCheckpoint::load(&path).unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }));
+    assert!(error.to_string().contains("without the state of a training"), "{error}");
+}
+
+/// Not a check: gives the fuzz target valid files to start from.
+#[test]
+#[ignore = "writes fuzz/corpus; run it by name before fuzzing"]
+fn write_fuzz_seeds() {
+    let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = manifest.join("../../fuzz/corpus/model_file");
+    std::fs::create_dir_all(&folder).unwrap();
+    saved().save(folder.join("checkpoint"), Overwrite::Yes).unwrap();
+    for (n, (_, machine)) in all().into_iter().enumerate() {
+        let model = Model { machine, ..model() };
+        model.save(folder.join(format!("seed-{n}")), Overwrite::Yes).unwrap();
+    }
+}

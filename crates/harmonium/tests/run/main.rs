@@ -1,0 +1,12 @@
+//! Model files, checkpoints and run directories.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it unwraps nothing")]
+
+mod checkpoints;
+mod directories;
+mod failing_disk;
+mod folder;
+mod hostile;
+mod machines;
+mod model_files;
+mod resume;
