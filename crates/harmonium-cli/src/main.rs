@@ -1,1 +1,6 @@
-fn main(){}
+//! The harmonium program.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "`report` and `sample` will call it"))]
+mod report;
+
+fn main() {}
