@@ -124,12 +124,17 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (lo - half, hi + half)
 }
 
-/// The largest of 1, 2, 5 times a power of ten that gives at least `n` steps, roughly.
+/// 1, 2 or 5 times a power of ten, whichever comes nearest to `n` steps.
 fn step(lo: f64, hi: f64, n: usize) -> f64 {
     let raw = (hi - lo) / n.max(1) as f64;
     let power = 10_f64.powf(raw.log10().floor());
-    let factors = [1.0, 2.0, 5.0, 10.0];
-    let nearest = factors.into_iter().find(|f| f * power >= raw * 0.999).unwrap_or(10.0);
+    // Each is nearest up to the geometric mean with the next.
+    let nearest = match raw / power {
+        r if r < 2_f64.sqrt() => 1.0,
+        r if r < 10_f64.sqrt() => 2.0,
+        r if r < 50_f64.sqrt() => 5.0,
+        _ => 10.0,
+    };
     nearest * power
 }
 
@@ -197,8 +202,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         assert_eq!(labels(0.0, 10.0, 5), ["0", "2", "4", "6", "8", "10"]);
-        assert_eq!(labels(-137.2, -84.6, 5), ["−120", "−100"]);
-        assert_eq!(labels(-137.2, -84.6, 6), ["−130", "−120", "−110", "−100", "−90"]);
+        assert_eq!(labels(-137.2, -84.6, 5), ["−130", "−120", "−110", "−100", "−90"]);
         assert_eq!(labels(0.0, 0.01, 5), ["0.000", "0.002", "0.004", "0.006", "0.008", "0.010"]);
         assert_eq!(labels(0.0, 60_000.0, 3), ["0", "20,000", "40,000", "60,000"]);
         assert_eq!(labels(0.0, 2e-8, 2), ["0", "1e−8", "2e−8"]);

@@ -18,7 +18,6 @@ mod plot;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use findings::{Finding, Level, findings};
 pub(crate) use page::html;
 
 use harmonium_data::Image;

@@ -13,7 +13,7 @@ use super::{Ended, Input};
 
 /// How much a finding matters, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub(super) enum Level {
     /// The result should not be used.
     Problem,
     /// Something to mend or to watch.
@@ -26,13 +26,13 @@ pub(crate) enum Level {
 
 /// One sentence about a run, with its numbers, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(super) struct Finding {
     /// How much it matters.
-    pub(crate) level: Level,
+    pub(super) level: Level,
     /// What was seen.
-    pub(crate) what: String,
+    pub(super) what: String,
     /// What to do; empty where nothing is to be done. Code stands between backticks.
-    pub(crate) advice: String,
+    pub(super) advice: String,
 }
 
 impl Finding {
@@ -42,7 +42,7 @@ impl Finding {
 }
 
 /// Everything to be said about a run, worst first.
-pub(crate) fn findings(input: &Input) -> Vec<Finding> {
+pub(super) fn findings(input: &Input) -> Vec<Finding> {
     let rules = [
         ending,
         score::rise,

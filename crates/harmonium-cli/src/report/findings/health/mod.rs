@@ -1,7 +1,7 @@
 //! Whether the machinery of learning is in order: updates, units, chains, weights.
 
 use super::super::Input;
-use super::super::markup::{count, fixed, number, plural};
+use super::super::markup::{count, fixed, number};
 use super::trend::{median, tail};
 use super::{Finding, Level, metric, rounded, setting, text_setting};
 

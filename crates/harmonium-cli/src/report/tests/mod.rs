@@ -1,5 +1,7 @@
 //! Whole pages: from invented numbers, and from a machine that learned digits.
 
+mod digits;
+
 use super::*;
 use std::collections::BTreeSet;
 
