@@ -49,9 +49,12 @@ impl Axis {
             let room = 0.06 * (hi - lo);
             return Self::log(lo - room, hi + room);
         }
+        let negative = values.clone().any(|x| x < 0.0);
         let mut axis = Self::tight(values);
         let room = 0.06 * (axis.hi - axis.lo);
         (axis.lo, axis.hi) = (axis.lo - room, axis.hi + room);
+        // Counts and rates should not seem to fall below zero.
+        axis.lo = if negative { axis.lo } else { axis.lo.max(0.0) };
         axis
     }
 
@@ -149,7 +152,7 @@ fn linear_ticks(lo: f64, hi: f64, step: f64) -> Vec<Tick> {
 /// Decades, with 2 and 5 between them where there are few.
 fn log_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let decades = hi - lo;
-    if decades < 0.5 {
+    if decades < 1.0 {
         let (from, to) = (10_f64.powf(lo), 10_f64.powf(hi));
         return linear_ticks(from, to, step(from, to, n));
     }
@@ -237,6 +240,10 @@ mod tests {
         let labels = |a: Axis| a.ticks(5).into_iter().map(|t| t.label).collect::<Vec<_>>();
         assert_eq!(labels(axis(1e-5, 1e-2)), ["1e−5", "0.0001", "0.001", "0.01"]);
         assert_eq!(labels(axis(2e-3, 6e-2)), ["0.002", "0.005", "0.01", "0.02", "0.05"]);
+        assert_eq!(
+            labels(axis(0.5, 2.0)),
+            ["0.6", "0.8", "1.0", "1.2", "1.4", "1.6", "1.8", "2.0"]
+        );
         assert_eq!(labels(axis(1e-12, 1e0)).len(), 5);
     }
 
@@ -257,6 +264,14 @@ mod tests {
         let axis = Axis::tight([1.0, 3.0].into_iter());
         let labels: Vec<_> = axis.whole_ticks(8).into_iter().map(|t| t.label).collect();
         assert_eq!(labels, ["1", "2", "3"]);
+    }
+
+    #[test]
+    fn what_is_never_negative_has_an_axis_from_zero() {
+        assert_eq!(Axis::roomy([0.0, 0.0].into_iter(), Spacing::Linear).ends().0.to_bits(), 0);
+        assert_eq!(Axis::roomy([0.1, 9.0].into_iter(), Spacing::Linear).ends().0.to_bits(), 0);
+        assert!(Axis::roomy([8.0, 9.0].into_iter(), Spacing::Linear).ends().0 > 7.0);
+        assert!(Axis::roomy([-1.0, 9.0].into_iter(), Spacing::Linear).ends().0 < -1.0);
     }
 
     #[test]

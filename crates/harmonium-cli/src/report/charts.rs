@@ -54,7 +54,7 @@ const KNOWN: [Known; 13] = [
         "Not a likelihood: it can fall while the model gets worse.",
     ),
     known("update_ratio", "Size of an update", "update / weights", "About 0.001 is healthy."),
-    known("gradient_norm", "Norm of the gradient", "norm", "Falls as training settles."),
+    known("gradient_norm", "Norm of the gradient", "norm", "Of the last batch, noise included."),
     known(
         "units",
         "Dead and saturated units",
@@ -117,13 +117,16 @@ pub(super) fn charts(records: &[Record]) -> Vec<Chart<'static>> {
     let (x_label, x) = time(records);
     let chart = |f: &str| {
         let found = KNOWN.iter().find(|k| k.family == f);
-        let members = names.iter().filter(|n| family(n) == f);
+        let mut members: Vec<&str> = names.iter().copied().filter(|n| family(n) == f).collect();
+        // What others are compared with comes first.
+        members.sort_by_key(|n| !n.ends_with(".data"));
         Chart {
             title: found.map_or_else(|| spaced(f), |k| k.title.into()),
             meaning: found.map_or("", |k| k.meaning),
             unit: found.map_or("", |k| k.unit),
             family: f.into(),
             series: members
+                .iter()
                 .map(|n| Series { name: part(n), points: points(records, &x, n) })
                 .collect(),
             x_label,

@@ -5,6 +5,8 @@ use super::markup::{escape, number};
 use super::plot::{CHARACTER, Frame, Spaces, WIDTH, open};
 use std::fmt::Write as _;
 
+/// Width of a character of the labels at the ends, which are bold.
+const BOLD: f64 = 7.2;
 /// Height of a line of labels.
 const LINE: f64 = 13.0;
 /// More points than that are no longer marked one by one.
@@ -52,8 +54,7 @@ impl Curves<'_> {
         }
         let ends = self.end_labels(&y);
         let widest = ends.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
-        let frame =
-            Frame::new(x, y, &Spaces { right: 14.0 + widest as f64 * CHARACTER, y_ticks: 5 });
+        let frame = Frame::new(x, y, &Spaces { right: 12.0 + widest as f64 * BOLD, y_ticks: 5 });
         let mut svg = open(&self.spoken());
         svg += &frame.axes(&frame.x.whole_ticks(6), self.x_label, self.y_label);
         svg += &self.legend();
@@ -125,7 +126,8 @@ impl Curves<'_> {
             "<path class=\"reference\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>\
              <text class=\"quiet halo\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
             left + 6.0,
-            y - 4.0,
+            // Above the line, or below it where the drawing ends.
+            if y - frame.y.pixels.1 < LINE { y + 12.0 } else { y - 4.0 },
             escape(meaning)
         )
     }

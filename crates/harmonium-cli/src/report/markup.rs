@@ -33,6 +33,15 @@ pub(super) fn prose(text: &str) -> String {
 
 /// A number with four significant digits, for people.
 pub(super) fn number(x: f64) -> String {
+    significant(x, 4)
+}
+
+/// A number of which only the size matters: two significant digits.
+pub(super) fn rough(x: f64) -> String {
+    significant(x, 2)
+}
+
+fn significant(x: f64, digits: u8) -> String {
     if !x.is_finite() {
         return if x.is_nan() { "not a number" } else { "infinite" }.into();
     }
@@ -41,10 +50,10 @@ pub(super) fn number(x: f64) -> String {
         return "0".into();
     }
     if !(1e-4..1e7).contains(&size) {
-        return scientific(x, 2);
+        return scientific(x, usize::from(digits.min(3)) - 1);
     }
     let whole_digits = size.log10().floor() + 1.0;
-    let decimals = (4.0 - whole_digits).clamp(0.0, 7.0);
+    let decimals = (f64::from(digits) - whole_digits).clamp(0.0, 7.0);
     fixed(x, count(decimals)).trim_decimals()
 }
 
@@ -164,6 +173,7 @@ mod tests {
         ] {
             assert_eq!(number(x), text);
         }
+        assert_eq!((rough(0.005_859), rough(-123.4)), ("0.0059".into(), "−123".into()));
         assert_eq!(fixed(-0.001, 1), "0.0");
         assert_eq!(fixed(-1_234_567.891, 2), "−1,234,567.89");
         assert_eq!((plural(1, "unit"), plural(20, "unit")), ("1 unit".into(), "20 units".into()));

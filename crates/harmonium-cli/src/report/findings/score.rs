@@ -1,6 +1,6 @@
 //! Whether learning went on, and whether it went too far.
 
-use super::super::markup::{number, plural};
+use super::super::markup::{number, plural, rough};
 use super::super::{Ended, Input};
 use super::trend::{Trend, tail};
 use super::{Finding, Level, metric, setting};
@@ -72,7 +72,7 @@ pub(super) fn rise(input: &Input) -> Option<Finding> {
     if trend.rises_by(FLAT * (last - first)) {
         let what = format!(
             "{rose} and was still rising at the end, by {} over the last {}.",
-            number(trend.change),
+            rough(trend.change),
             plural(tail(&values, END).len(), "measurement")
         );
         return Some(Finding::new(Level::Note, what, longer(input)));
@@ -152,7 +152,7 @@ fn gap(input: &Input) -> Option<Finding> {
             "The free-energy gap between validation and training data has grown to {} nats, by {} \
              over the second half of the run.",
             number(last),
-            number(trend.change)
+            rough(trend.change)
         );
         return Some(Finding::new(Level::Warning, what, remedies(None)));
     }

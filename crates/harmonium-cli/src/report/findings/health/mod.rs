@@ -1,7 +1,7 @@
 //! Whether the machinery of learning is in order: updates, units, chains, weights.
 
 use super::super::Input;
-use super::super::markup::{count, fixed, number};
+use super::super::markup::{count, fixed, number, rough};
 use super::trend::{median, tail};
 use super::{Finding, Level, metric, rounded, setting, text_setting};
 
@@ -14,9 +14,9 @@ const ASLEEP: f64 = 0.005;
 /// the weights are tiny, at its end the learning rate is.
 pub(super) fn update_ratio(input: &Input) -> Option<Finding> {
     let ratio = median(&metric(input, "update_ratio"))?;
-    let seen = format!("A typical update changes the weights by {} of their size", number(ratio));
+    let seen = format!("A typical update changes the weights by {} of their size", rough(ratio));
     if (0.1 * HEALTHY_RATIO..=10.0 * HEALTHY_RATIO).contains(&ratio) {
-        let what = format!("{seen}, near the healthy 0.001.");
+        let what = format!("{seen}, in the healthy range about 0.001.");
         return Some(Finding::new(Level::Good, what, ""));
     }
     let (word, direction) =
@@ -126,6 +126,7 @@ fn mixing(input: &Input) -> String {
 }
 
 /// Samples of the model that are all alike, measured by their variance beside that of the data.
+/// Probabilities vary less than the values drawn from them, so a third of it is not unusual.
 pub(super) fn collapse(input: &Input) -> Option<Finding> {
     let (data, model) = (variance(&input.data_samples)?, variance(&input.model_samples)?);
     if data <= 0.0 {
@@ -133,11 +134,11 @@ pub(super) fn collapse(input: &Input) -> Option<Finding> {
     }
     let share = model / data;
     let seen = format!("Samples of the model vary {} as much as the data", percent(share));
-    if share < 0.05 {
+    if share < 0.03 {
         let what = format!("{seen}: the chains have collapsed onto one pattern.");
         return Some(Finding::new(Level::Problem, what, mixing(input)));
     }
-    if share < 0.3 {
+    if share < 0.15 {
         let what = format!("{seen}: they show only part of it.");
         return Some(Finding::new(Level::Warning, what, mixing(input)));
     }
@@ -192,7 +193,7 @@ pub(super) fn weights(input: &Input) -> Option<Finding> {
 }
 
 fn judge_weights(name: &str, size: f64, most: f64, start: f64) -> Finding {
-    let seen = format!("The weights of {name} have a typical size of {}", number(size));
+    let seen = format!("The weights of {name} have a typical size of {}", rough(size));
     if size < 1.2 * start {
         let what = format!("{seen}: they hardly left their start ({}).", number(start));
         let advice = "Train longer with more `--epochs`, or raise `--learning-rate`.";
@@ -204,7 +205,7 @@ fn judge_weights(name: &str, size: f64, most: f64, start: f64) -> Finding {
         let advice = "Raise `--l2`, lower `--learning-rate`, or set `--max-norm 5`.";
         return Finding::new(Level::Warning, what, advice);
     }
-    Finding::new(Level::Good, format!("{seen}, up to {}.", number(most)), "")
+    Finding::new(Level::Good, format!("{seen}, up to {}.", rough(most)), "")
 }
 
 #[cfg(test)]

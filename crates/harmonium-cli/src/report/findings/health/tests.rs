@@ -87,7 +87,7 @@ fn equal_samples_are_a_collapse() {
     assert_eq!(equal.level, Level::Problem);
     assert!(equal.what.contains("vary 0.0 % as much"), "{}", equal.what);
     assert_eq!(finding(data.clone()).unwrap().level, Level::Good);
-    let narrow = data.iter().map(|s| s.iter().map(|x| 0.4 * x).collect()).collect();
+    let narrow = data.iter().map(|s| s.iter().map(|x| 0.3 * x).collect()).collect();
     assert_eq!(finding(narrow).unwrap().level, Level::Warning);
     assert_eq!(finding(vec![vec![0.0, 0.0]; 2]), None);
     assert_eq!(finding(vec![vec![f64::NAN, 0.0]; 9]), None);
