@@ -119,7 +119,7 @@ pub(super) fn charts(records: &[Record]) -> Vec<Chart<'static>> {
         let found = KNOWN.iter().find(|k| k.family == f);
         let mut members: Vec<&str> = names.iter().copied().filter(|n| family(n) == f).collect();
         // What others are compared with comes first.
-        members.sort_by_key(|n| !n.ends_with(".data"));
+        members.sort_by_key(|n| part(n) != "data");
         Chart {
             title: found.map_or_else(|| spaced(f), |k| k.title.into()),
             meaning: found.map_or("", |k| k.meaning),

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Spacing};
 use super::markup::{escape, number};
-use super::plot::{CHARACTER, Frame, Spaces, WIDTH, open};
+use super::plot::{CHARACTER, Frame, WIDTH, open};
 use std::fmt::Write as _;
 
 /// Width of a character of the labels at the ends, which are bold.
@@ -54,13 +54,15 @@ impl Curves<'_> {
         }
         let ends = self.end_labels(&y);
         let widest = ends.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
-        let frame = Frame::new(x, y, &Spaces { right: 12.0 + widest as f64 * BOLD, y_ticks: 5 });
+        let whole = values.clone().all(|v| v.fract() == 0.0);
+        let y_ticks = if whole { y.whole_ticks(5) } else { y.ticks(5) };
+        let frame = Frame::new(x, y, y_ticks, 12.0 + widest as f64 * BOLD);
         let mut svg = open(&self.spoken());
         svg += &frame.axes(&frame.x.whole_ticks(6), self.x_label, self.y_label);
         svg += &self.legend();
         svg += &self.reference_line(&frame);
         for (i, series) in self.series.iter().enumerate() {
-            svg += &format!("<g class=\"series s{}\">\n", i % 4);
+            let _ = writeln!(svg, "<g class=\"series s{}\">", i % 4);
             svg += &path(&frame, &thin(&series.points, DRAWN));
             svg += &self.marks(&frame, series);
             svg += "</g>\n";
@@ -103,10 +105,10 @@ impl Curves<'_> {
         let mut right = WIDTH - 4.0;
         for (i, series) in self.series.iter().enumerate().rev() {
             let left = right - series.name.chars().count() as f64 * CHARACTER;
-            let _ = write!(
+            let _ = writeln!(
                 svg,
                 "<g class=\"series s{}\"><path class=\"line\" d=\"M{:.1} 9H{:.1}\"/></g>\
-                 <text x=\"{left:.1}\" y=\"13\">{}</text>\n",
+                 <text x=\"{left:.1}\" y=\"13\">{}</text>",
                 i % 4,
                 left - 26.0,
                 left - 5.0,

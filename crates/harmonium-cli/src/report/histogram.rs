@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::markup::{count, escape, fixed, number, plural};
-use super::plot::{Frame, Spaces, open};
+use super::plot::{Frame, open};
 use std::fmt::Write as _;
 
 /// An odd number, so that a range symmetric about zero has a bar in its middle.
@@ -22,7 +22,8 @@ pub(super) fn histogram(
     let (bins, (lo, hi)) = (bins(&x, finite()), x.ends());
     let most = bins.iter().max().copied().unwrap_or(1);
     let y = Axis::tight([0.0, most as f64 * 1.05].into_iter());
-    let frame = Frame::new(x, y, &Spaces { right: 16.0, y_ticks: 4 });
+    let y_ticks = y.whole_ticks(4);
+    let frame = Frame::new(x, y, y_ticks, 16.0);
     let n = plural(finite().count(), "value");
     let mut svg = open(&format!("{title}: {n} between {} and {}", number(lo), number(hi)));
     svg += &frame.axes(&frame.x.ticks(6), x_label, "count");

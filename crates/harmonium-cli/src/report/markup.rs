@@ -140,6 +140,12 @@ pub(super) fn table(rows: &[(String, String)]) -> String {
     html + "</table>\n"
 }
 
+/// A drawing or picture under its title and caption.
+pub(super) fn figure(title: &str, caption: &str, content: &str) -> String {
+    let (title, caption) = (escape(title), escape(caption));
+    format!("<figure><figcaption><b>{title}</b>{caption}</figcaption>\n{content}</figure>\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -86,7 +86,7 @@ pub(crate) fn near_square(n_values: usize) -> Image {
 
 fn check_tiles(tiles: &[Vec<f64>], image: Image) -> Result<()> {
     ensure!(!tiles.is_empty(), "there is nothing to draw");
-    let area = image.height.checked_mul(image.width).unwrap_or(usize::MAX);
+    let area = image.height.saturating_mul(image.width);
     for (i, tile) in tiles.iter().enumerate() {
         let fits = tile.len() <= area && area - tile.len() < image.width;
         ensure!(

@@ -3,7 +3,7 @@
 use super::charts::charts;
 use super::findings::{Finding, Level, findings};
 use super::histogram::{describe, histogram};
-use super::markup::{escape, fixed, number, plural, prose, table};
+use super::markup::{escape, figure, fixed, number, plural, prose, table};
 use super::{Input, Values, pictures};
 use anyhow::Result;
 use std::fmt::Write as _;
@@ -172,11 +172,6 @@ fn histograms(input: &Input) -> String {
 fn natural(values: &[f64]) -> Option<(f64, f64)> {
     let inside = |lo: f64, hi: f64| values.iter().all(|x| (lo..=hi).contains(x));
     [(0.0, 1.0), (-1.0, 1.0)].into_iter().find(|(lo, hi)| inside(*lo, *hi))
-}
-
-fn figure(title: &str, caption: &str, content: &str) -> String {
-    let (title, caption) = (escape(title), escape(caption));
-    format!("<figure><figcaption><b>{title}</b>{caption}</figcaption>\n{content}</figure>\n")
 }
 
 fn grid(figures: &str) -> String {

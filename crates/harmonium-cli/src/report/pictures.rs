@@ -1,6 +1,6 @@
 //! Filters and samples as pictures inside the page.
 
-use super::markup::{base64, escape, fixed, number, plural};
+use super::markup::{base64, escape, figure, number, plural};
 use super::mosaic::{self, Scale};
 use super::{Filters, Input};
 use anyhow::{Context as _, Result};
@@ -66,10 +66,7 @@ pub(super) fn filters(filters: &Filters, image: Option<Image>) -> Result<Option<
         Picture { tiles: &tiles, image, columns, scale: Scale::Diverging, room: 960, alt: &alt };
     let picture =
         picture.html().with_context(|| format!("filters of layer `{}`", filters.layer))?;
-    let name = escape(&filters.layer);
-    Ok(Some(format!(
-        "<figure><figcaption><b>{name}</b>{caption}</figcaption>\n{picture}</figure>\n"
-    )))
+    Ok(Some(figure(&filters.layer, &caption, &picture)))
 }
 
 /// Units by falling activity, or by falling norm of their weights, and how to say it.
@@ -121,9 +118,7 @@ pub(super) fn samples(input: &Input) -> Result<Option<String>> {
         let alt = format!("{name}: {caption}");
         let picture = Picture { tiles: &tiles[..n], image, columns, scale, room: 470, alt: &alt };
         let picture = picture.html().with_context(|| format!("samples of the {name}"))?;
-        html += &format!(
-            "<figure><figcaption><b>{name}</b>{caption}</figcaption>\n{picture}</figure>\n"
-        );
+        html += &figure(name, &caption, &picture);
     }
     Ok(Some(html + "</div>\n"))
 }
@@ -135,7 +130,7 @@ fn scale<'a>(values: impl Iterator<Item = &'a f64>) -> (Scale, String) {
             (f64::min(lo, *x), f64::max(hi, *x))
         });
     if lo > hi || (lo >= 0.0 && hi <= 1.0) {
-        return (Scale::Unit, format!("Black is {}, white {}.", fixed(0.0, 0), fixed(1.0, 0)));
+        return (Scale::Unit, "Black is 0, white 1.".into());
     }
     (Scale::Range(lo, hi), format!("Black is {}, white {}.", number(lo), number(hi)))
 }

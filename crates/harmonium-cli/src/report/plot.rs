@@ -24,21 +24,12 @@ pub(super) struct Frame {
     y_ticks: Vec<Tick>,
 }
 
-/// What the labels of a frame take.
-pub(super) struct Spaces {
-    /// Pixels kept free right of the frame.
-    pub(super) right: f64,
-    /// About how many numbers stand beside the vertical axis.
-    pub(super) y_ticks: usize,
-}
-
 impl Frame {
-    /// Lays the axes out.
-    pub(super) fn new(x: Axis, y: Axis, spaces: &Spaces) -> Self {
-        let y_ticks = y.ticks(spaces.y_ticks);
+    /// Lays the axes out, with `right` pixels kept free on that side.
+    pub(super) fn new(x: Axis, y: Axis, y_ticks: Vec<Tick>, right: f64) -> Self {
         let widest = y_ticks.iter().map(|t| t.label.chars().count()).max().unwrap_or(0);
         let left = 12.0 + widest as f64 * CHARACTER;
-        let x = x.over(left, WIDTH - spaces.right);
+        let x = x.over(left, WIDTH - right);
         Self { x, y: y.over(HEIGHT - BOTTOM, TOP), y_ticks }
     }
 

@@ -121,9 +121,9 @@ fn validation(input: &Input) -> Option<Finding> {
     let (first, last) = (*both.first()?, *both.last()?);
     let best = both.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let after: Vec<f64> = both.iter().filter(|b| b.0 >= best.0).map(|b| b.2).collect();
-    let least = 0.03 * (best.2 - first.2).abs();
-    let falls = Trend::of(&after).is_some_and(|t| t.falls_by(least));
-    if falls && last.1 > best.1 && best.2 - last.2 > least {
+    let enough = 0.03 * (best.2 - first.2).abs();
+    let falls = Trend::of(&after).is_some_and(|t| t.falls_by(enough));
+    if falls && last.1 > best.1 && best.2 - last.2 > enough {
         let what = format!(
             "The {name} of the validation data was best in epoch {} ({} nats) and has fallen to {}, \
              while that of the training data rose to {}.",

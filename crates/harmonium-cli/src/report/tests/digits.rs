@@ -1,8 +1,6 @@
 //! The report of a machine that learned the embedded digits.
-//!
-//! With `HARMONIUM_TEST_REPORT=FILE` the page is also written, to be looked at.
 
-use super::check;
+use super::{FOLDER, check};
 use crate::report::{Ended, Filters, Input, Record, Values, html, mosaic};
 use harmonium::evaluation::likelihood;
 use harmonium::machine::{Batch, Engine, LayerId, Machine, Weights};
@@ -144,16 +142,13 @@ fn digits_run(epochs: u64) -> Input {
 
 #[test]
 fn a_machine_that_learned_digits_has_a_report() {
-    let looked_at = std::env::var_os("HARMONIUM_TEST_REPORT");
-    let input = digits_run(if looked_at.is_some() { 40 } else { 4 });
+    let looked_at = std::env::var_os(FOLDER).is_some();
+    let input = digits_run(if looked_at { 40 } else { 4 });
     let page = html(&input).unwrap();
-    check(&page);
+    check("digits.html", &page);
     assert_eq!(page.matches("<img ").count(), 3);
     let image = input.image.unwrap();
     let columns = mosaic::square_columns(100, image);
     let samples = mosaic::png(&input.model_samples, image, columns, mosaic::Scale::Unit, 4);
     assert!(samples.unwrap().starts_with(b"\x89PNG"));
-    if let Some(path) = looked_at {
-        std::fs::write(path, page).unwrap();
-    }
 }

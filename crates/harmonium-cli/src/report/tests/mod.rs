@@ -5,6 +5,8 @@ mod digits;
 use super::*;
 use std::collections::BTreeSet;
 
+const FOLDER: &str = "HARMONIUM_TEST_REPORTS";
+
 /// A report that holds everything there is, with names that try to be markup.
 fn full() -> Input {
     let curve = |i: u64, top: f64| top - 12.0 * (-0.4 * i as f64).exp();
@@ -81,7 +83,11 @@ fn tags(html: &str) -> Vec<String> {
     found
 }
 
-fn check(page: &str) {
+/// Checks a page, and writes it into the folder `HARMONIUM_TEST_REPORTS` to be looked at.
+fn check(name: &str, page: &str) {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        std::fs::write(std::path::Path::new(&folder).join(name), page).unwrap();
+    }
     assert!(page.starts_with("<!DOCTYPE html>"));
     for far in
         ["http://", "https://", "//cdn", "@import", "url(", "<script", "<link", "NaN", "inf\""]
@@ -107,7 +113,7 @@ fn check(page: &str) {
 #[test]
 fn a_full_report_is_whole_and_loads_nothing() {
     let page = html(&full()).unwrap();
-    check(&page);
+    check("full.html", &page);
     for id in
         ["findings", "scores", "curves", "filters", "samples", "weights", "data", "configuration"]
     {
@@ -127,7 +133,7 @@ fn equal_runs_give_equal_pages() {
 #[test]
 fn an_empty_run_still_has_a_page() {
     let page = html(&Input { title: "nothing".into(), ..Input::default() }).unwrap();
-    check(&page);
+    check("empty.html", &page);
     assert!(!page.contains("<section"));
 }
 
@@ -142,7 +148,7 @@ fn a_run_that_broke_has_a_page() {
     input.weights[0].values = vec![f64::NAN; 3];
     input.ended = Ended::Diverged("the gradient holds a number that is not finite".into());
     let page = html(&input).unwrap();
-    check(&page);
+    check("broken.html", &page);
     assert!(page.contains("Training diverged"));
 }
 
@@ -151,5 +157,5 @@ fn samples_that_are_no_pictures_have_a_page() {
     let mut input = full();
     input.image = None;
     input.model_samples.clear();
-    check(&html(&input).unwrap());
+    check("strips.html", &html(&input).unwrap());
 }

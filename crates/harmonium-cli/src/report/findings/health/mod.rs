@@ -40,7 +40,7 @@ pub(super) fn dead_units(input: &Input) -> Option<Finding> {
     let advice = "They learned nothing: use fewer `--hidden` units, a lower `--learning-rate`, or \
                   `--sparsity-target 0.1`, and keep centering on.";
     let n = units(input, "dead_units", |a| a < ASLEEP)?;
-    asleep(input, n, ["dead", "never"], advice)
+    Some(asleep(input, n, ["dead", "never"], advice))
 }
 
 /// Units that are always on.
@@ -48,7 +48,7 @@ pub(super) fn saturated_units(input: &Input) -> Option<Finding> {
     let advice = "They act as a bias: lower `--learning-rate`, raise `--l2`, or set \
                   `--sparsity-target 0.1`.";
     let n = units(input, "saturated_units", |a| a > 1.0 - ASLEEP)?;
-    asleep(input, n, ["saturated", "always"], advice)
+    Some(asleep(input, n, ["saturated", "always"], advice))
 }
 
 /// The last count that the run recorded, else that of the activities, if they are probabilities.
@@ -63,11 +63,11 @@ fn n_hidden(input: &Input) -> usize {
     input.activities.iter().map(|a| a.values.len()).sum()
 }
 
-fn asleep(input: &Input, n: usize, [word, when]: [&str; 2], advice: &str) -> Option<Finding> {
+fn asleep(input: &Input, n: usize, [word, when]: [&str; 2], advice: &str) -> Finding {
     let total = n_hidden(input);
     if n == 0 {
         let what = format!("No hidden unit is {word} ({when} on).");
-        return Some(Finding::new(Level::Good, what, ""));
+        return Finding::new(Level::Good, what, "");
     }
     let (verb, of) = (if n == 1 { "is" } else { "are" }, format!(" of {}", fixed(total as f64, 0)));
     let of = if total >= n { of } else { String::new() };
@@ -80,7 +80,7 @@ fn asleep(input: &Input, n: usize, [word, when]: [&str; 2], advice: &str) -> Opt
         _ => Level::Note,
     };
     let advice = if level == Level::Note { "A few are harmless." } else { advice };
-    Some(Finding::new(level, what, advice))
+    Finding::new(level, what, advice)
 }
 
 /// Chains that follow the model have, once it fits, about the free energy of the data. The
@@ -146,7 +146,7 @@ pub(super) fn collapse(input: &Input) -> Option<Finding> {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", fixed(100.0 * share, if share < 0.1 { 1 } else { 0 }))
+    format!("{} %", fixed(100.0 * share, usize::from(share < 0.1)))
 }
 
 /// The variance of each value over samples, summed; nothing for fewer than 5 of equal length.
@@ -201,7 +201,7 @@ fn judge_weights(name: &str, size: f64, most: f64, start: f64) -> Finding {
     }
     if size > 3.0 || most > 30.0 {
         let what =
-            format!("{seen}, up to {}: they are so large that chains hardly move.", number(most));
+            format!("{seen}, up to {}: they are so large that chains hardly move.", rough(most));
         let advice = "Raise `--l2`, lower `--learning-rate`, or set `--max-norm 5`.";
         return Finding::new(Level::Warning, what, advice);
     }
