@@ -27,6 +27,9 @@ const NO_NUMBER: u8 = SHADES + 1;
 const NEGATIVE: [f64; 3] = [178.0, 24.0, 33.0];
 const ZERO: [f64; 3] = [255.0, 255.0, 255.0];
 const POSITIVE: [f64; 3] = [24.0, 78.0, 168.0];
+/// Lines between tiles, in a colour that the tiles do not have.
+const GREY: [u8; 3] = [205; 3];
+const BLUE: [u8; 3] = [66, 88, 124];
 /// What no number looks like: a yellow that no scale holds.
 const YELLOW: [u8; 3] = [255, 200, 0];
 /// A picture has fewer pixels than that, whatever is asked.
@@ -156,7 +159,7 @@ fn palette(scale: Scale) -> Vec<u8> {
     let diverging = matches!(scale, Scale::Diverging | Scale::DivergingEach);
     let colour = |t: f64| if diverging { blend(t) } else { [byte(255.0 * t); 3] };
     let shades = (0..SHADES).map(|s| colour(f64::from(s) / f64::from(SHADES - 1)));
-    let line = if diverging { [205; 3] } else { [110; 3] };
+    let line = if diverging { GREY } else { BLUE };
     shades.chain([line, YELLOW]).flatten().collect()
 }
 
@@ -229,7 +232,7 @@ mod tests {
         assert_eq!([at(1, 1), at(2, 1), at(1, 2), at(2, 2)], [0, 255, 255, 0]);
         assert_eq!([at(4, 1), at(5, 2), at(1, 4), at(2, 5)], [255, 255, 0, 0]);
         for (x, y) in [(0, 0), (3, 1), (1, 3), (6, 6), (4, 4)] {
-            assert_eq!(at(x, y), 110, "line at {x}, {y}");
+            assert_eq!(c[y * w + x], BLUE, "line at {x}, {y}");
         }
     }
 
@@ -239,7 +242,7 @@ mod tests {
         let (w, h, c) = decode(&png(&tiles, TWO_BY_TWO, 1, Scale::Unit, 3).unwrap());
         assert_eq!((w, h), (12, 12));
         assert!((3..6).all(|y| (6..9).all(|x| c[y * w + x] == [255; 3])));
-        assert!((0..3).all(|y| (0..w).all(|x| c[y * w + x] == [110; 3])));
+        assert!((0..3).all(|y| (0..w).all(|x| c[y * w + x] == BLUE)));
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub(super) fn missing(input: &Input) -> Option<Finding> {
         return None;
     }
     let error = metric(input, "reconstruction_error");
-    let what = match error.last() {
+    let what = match error.last().filter(|e| e.is_finite()) {
         Some(error) => format!(
             "The run recorded no likelihood; its reconstruction error ended at {}, which is not a likelihood.",
             number(*error)

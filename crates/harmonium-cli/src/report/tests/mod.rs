@@ -7,30 +7,36 @@ use std::collections::BTreeSet;
 
 const FOLDER: &str = "HARMONIUM_TEST_REPORTS";
 
+/// Metrics of every kind, in epoch `i`.
+fn metrics(i: u64) -> BTreeMap<String, f64> {
+    let curve = |top: f64| top - 12.0 * (-0.4 * i as f64).exp();
+    let metrics = [
+        ("log_likelihood.train", curve(-20.0)),
+        ("log_likelihood.valid", curve(-20.8)),
+        ("free_energy_gap", 0.4),
+        ("free_energy.data", -30.0),
+        ("free_energy.chains", -31.0),
+        ("reconstruction_error", 0.1),
+        ("update_ratio", 2e-3),
+        ("dead_units", 1.0),
+        ("saturated_units", 0.0),
+        ("mean_field_sweeps", 9.0),
+        ("odd<script>.\"one\"", 1.0),
+    ];
+    metrics.map(|(k, v)| (k.to_owned(), v)).into_iter().collect()
+}
+
 /// A report that holds everything there is, with names that try to be markup.
 fn full() -> Input {
-    let curve = |i: u64, top: f64| top - 12.0 * (-0.4 * i as f64).exp();
-    let values = |i: u64| {
-        let metrics = [
-            ("log_likelihood.train", curve(i, -20.0)),
-            ("log_likelihood.valid", curve(i, -20.8)),
-            ("free_energy_gap", 0.4),
-            ("free_energy.data", -30.0),
-            ("free_energy.chains", -31.0),
-            ("reconstruction_error", 0.1),
-            ("update_ratio", 2e-3),
-            ("dead_units", 1.0),
-            ("saturated_units", 0.0),
-            ("mean_field_sweeps", 9.0),
-            ("odd<script>.\"one\"", 1.0),
-        ];
-        metrics.map(|(k, v)| (k.to_owned(), v)).into_iter().collect()
-    };
     let record =
-        |i| Record { epoch: i + 1, step: 18 * (i + 1), seconds: Some(0.2), values: values(i) };
+        |i| Record { epoch: i + 1, step: 18 * (i + 1), seconds: Some(0.2), values: metrics(i) };
     let tile = |i: usize| (0..64).map(|p| ((p * (i + 3)) as f64 / 7.0).sin()).collect::<Vec<f64>>();
     let unit = |i: usize| tile(i).into_iter().map(|x| 0.5 + 0.5 * x).collect::<Vec<f64>>();
     let named = |name: &str, values| Values { name: name.into(), values };
+    let layer = |layer: &str, n, activity| {
+        let tiles = (0..n).map(tile).collect();
+        Filters { layer: layer.into(), tiles, activity }
+    };
     Input {
         title: "a <run> & \"more\"".into(),
         description: "An RBM of 64 binary and 30 binary units: <b>2,014</b> parameters.".into(),
@@ -41,18 +47,7 @@ fn full() -> Input {
         config: "title = \"</pre><script>alert(1)</script>\"\nepochs = 20\n".into(),
         data: vec![("rows <n>".into(), "1,797 & more".into())],
         image: Some(Image { height: 8, width: 8 }),
-        filters: vec![
-            Filters {
-                layer: "hidden'1".into(),
-                tiles: (0..30).map(tile).collect(),
-                activity: vec![],
-            },
-            Filters {
-                layer: "hidden2".into(),
-                tiles: (0..5).map(tile).collect(),
-                activity: vec![0.1; 5],
-            },
-        ],
+        filters: vec![layer("hidden'1", 30, vec![]), layer("hidden2", 5, vec![0.1; 5])],
         data_samples: (0..40).map(unit).collect(),
         model_samples: (40..70).map(unit).collect(),
         weights: vec![named("visible – hidden", tile(9)), named("hidden1 – <2>", tile(11))],

@@ -193,6 +193,11 @@ pub(super) fn weights(input: &Input) -> Option<Finding> {
 }
 
 fn judge_weights(name: &str, size: f64, most: f64, start: f64) -> Finding {
+    if !size.is_finite() {
+        let what = format!("The weights of {name} hold numbers that are not finite.");
+        let advice = "Train again with a lower `--learning-rate`, from the last good checkpoint.";
+        return Finding::new(Level::Problem, what, advice);
+    }
     let seen = format!("The weights of {name} have a typical size of {}", rough(size));
     if size < 1.2 * start {
         let what = format!("{seen}: they hardly left their start ({}).", number(start));

@@ -110,6 +110,7 @@ fn weights_have_a_healthy_size() {
     };
     assert_eq!(finding(0.2).level, Level::Good);
     assert!(finding(0.01).what.contains("hardly left their start (0.01)"));
+    assert_eq!(finding(f64::NAN).level, Level::Problem);
     assert!(finding(9.0).what.contains("so large"));
     let mut both = values("a", vec![0.2]);
     both.extend(values("b", vec![9.0]));
