@@ -1,9 +1,9 @@
 //! What the numbers of a run mean, in sentences with what to do about it.
 //!
 //! Each rule looks at one symptom and is silent where it has nothing to look at. Advice names the
-//! flags of `harmonium train`, with values taken from what the run was asked. The thresholds are
-//! rules of thumb (Hinton, *A practical guide to training restricted Boltzmann machines*, 2010),
-//! set so that a healthy run on handwritten digits is called healthy.
+//! flags of `harmonium train`, with values taken from what the run was asked. The healthy size of
+//! updates and the free-energy gap are advice of Hinton (*A practical guide to training
+//! restricted Boltzmann machines*, 2010); the other thresholds are rules of thumb of our own.
 
 mod health;
 mod score;
