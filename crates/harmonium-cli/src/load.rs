@@ -4,16 +4,13 @@ use crate::args::data::DataArgs;
 use crate::failure::Failure;
 use harmonium::machine::Machine;
 use harmonium::run::Model;
-use harmonium_data::{
-    About, Binarize, Dataset, Format, Image, Labels, Summary, Table, open, open_dataset,
-};
+use harmonium_data::{About, Binarize, Dataset, Format, Image, Summary, Table, open, open_dataset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Data as a machine will see it, and how it was read.
 pub(crate) struct Input {
     pub(crate) dataset: Dataset,
-    pub(crate) labels: Option<Labels>,
     pub(crate) about: About,
     /// The settings that read it, the automatic ones filled in.
     pub(crate) reading: DataArgs,
@@ -82,11 +79,11 @@ pub(crate) fn data(spec: &str, reading: &DataArgs) -> Result<Input, Failure> {
         let loaded = open_dataset(spec, &options, threshold)?;
         tell_notes(&loaded.about);
         // Images have a fixed scale; elsewhere the scale that was found has to be remembered.
-        if !matches!(loaded.about.format, Format::Idx | Format::Png) && reading.full_scale.is_none() {
+        if !matches!(loaded.about.format, Format::Idx | Format::Png) && reading.full_scale.is_none()
+        {
             reading.full_scale = scale_of(&open(spec, &options)?.table);
         }
-        let (dataset, labels, about) = (loaded.dataset, loaded.labels, loaded.about);
-        return Ok(Input { dataset, labels, about, reading });
+        return Ok(Input { dataset: loaded.dataset, about: loaded.about, reading });
     }
     let loaded = open(spec, &options)?;
     tell_notes(&loaded.about);
@@ -99,7 +96,7 @@ pub(crate) fn data(spec: &str, reading: &DataArgs) -> Result<Input, Failure> {
         reading.full_scale = scale_of(&loaded.table);
     }
     let dataset = Dataset::new(loaded.table, binarize)?;
-    Ok(Input { dataset, labels: loaded.labels, about: loaded.about, reading })
+    Ok(Input { dataset, about: loaded.about, reading })
 }
 
 /// Opens data for a model: its own settings hold where none are given.

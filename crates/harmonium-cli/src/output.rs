@@ -78,7 +78,8 @@ pub(crate) fn npy(rows: &Rows) -> Vec<u8> {
     let small = rows.values.iter().all(fits);
     let kind = if small { "|u1" } else { "<f8" };
     let (n, m) = (rows.n_rows(), rows.n_columns);
-    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({n}, {m}), }}");
+    let mut header =
+        format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({n}, {m}), }}");
     // Magic, version and length take 10 bytes; the data starts at a multiple of 64.
     let padding = (64 - (10 + header.len() + 1) % 64) % 64;
     header.extend(std::iter::repeat_n(' ', padding));
@@ -111,7 +112,8 @@ fn csv(rows: &Rows) -> String {
 fn png(rows: &Rows) -> Result<Vec<u8>, Failure> {
     let tiles: Vec<Vec<f64>> =
         rows.values.chunks(rows.n_columns.max(1)).map(<[f64]>::to_vec).collect();
-    let (low, high) = rows.values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
+    let (low, high) =
+        rows.values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
     let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
     let (image, columns) = match rows.image {
         Some(image) => (image, mosaic::square_columns(tiles.len(), image)),
@@ -134,8 +136,13 @@ mod tests {
 
     #[test]
     fn numpy_reads_what_is_written() {
-        for values in [vec![0.0, 1.0, 1.0, 0.0, 2.0, 255.0], vec![0.5, -1.0, 3.25, 0.0, 1e-9, 7.0]] {
-            let loaded = harmonium_data::decode(&npy(&rows(values.clone())), None, &harmonium_data::Options::default());
+        for values in [vec![0.0, 1.0, 1.0, 0.0, 2.0, 255.0], vec![0.5, -1.0, 3.25, 0.0, 1e-9, 7.0]]
+        {
+            let loaded = harmonium_data::decode(
+                &npy(&rows(values.clone())),
+                None,
+                &harmonium_data::Options::default(),
+            );
             let table = loaded.expect("it is an npy file").table;
             assert_eq!((table.n_rows(), table.n_columns()), (2, 3));
             for (i, x) in values.iter().enumerate() {

@@ -55,7 +55,10 @@ pub(crate) fn config(path: &str) -> Result<Table, Failure> {
 pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
-        Failure::new(format!("`{path}`, line {line}: {}", e.message()), "a key is written `epochs = 20`")
+        Failure::new(
+            format!("`{path}`, line {line}: {}", e.message()),
+            "a key is written `epochs = 20`",
+        )
     })?;
     let known = known_keys();
     if let Some(key) = table.keys().find(|k| !known.contains(k.as_str())) {
@@ -84,7 +87,10 @@ pub(crate) fn merge(mut config: Table, flags: Table) -> Table {
 /// The merged table with its types.
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
     let wrong = |e: toml::de::Error| {
-        Failure::new(format!("a setting has the wrong type: {}", e.message()), "see `harmonium train rbm --help`")
+        Failure::new(
+            format!("a setting has the wrong type: {}", e.message()),
+            "see `harmonium train rbm --help`",
+        )
     };
     let value = Value::Table(table.clone());
     let settings: TrainSettings = value.clone().try_into().map_err(wrong)?;
@@ -129,12 +135,20 @@ pub(crate) fn default_binarize(asked: &Asked) -> Option<String> {
 }
 
 /// The machine that was asked for, its parameters zero.
-pub(crate) fn machine(model: &str, asked: &Asked, units: Units, n_columns: usize) -> Result<Machine, Failure> {
+pub(crate) fn machine(
+    model: &str,
+    asked: &Asked,
+    units: Units,
+    n_columns: usize,
+) -> Result<Machine, Failure> {
     let hidden = asked.settings.hidden.clone().unwrap_or_default();
     let need = |n: &str| {
         Failure::new(
             format!("`train {model}` needs {n}, found `--hidden {}`", list(&hidden)),
-            format!("for example `harmonium train {model} DATA --hidden {} --out RUN`", if model == "dbm" { "500,1000" } else { "64" }),
+            format!(
+                "for example `harmonium train {model} DATA --hidden {} --out RUN`",
+                if model == "dbm" { "500,1000" } else { "64" }
+            ),
         )
     };
     // Categories come as whole numbers, one column each.
@@ -144,7 +158,10 @@ pub(crate) fn machine(model: &str, asked: &Asked, units: Units, n_columns: usize
         _ => Err(need("one number of hidden units")),
     };
     if let (Some(_), true) = (&asked.settings.lateral, model != "bm") {
-        return Err(Failure::new(format!("`--lateral` belongs to `train bm`, not to `train {model}`"), "leave it out, or train a bm"));
+        return Err(Failure::new(
+            format!("`--lateral` belongs to `train bm`, not to `train {model}`"),
+            "leave it out, or train a bm",
+        ));
     }
     Ok(match model {
         "rbm" => Rbm::new((units, n_units), (Units::Binary, one()?))?.into_machine(),
@@ -156,7 +173,10 @@ pub(crate) fn machine(model: &str, asked: &Asked, units: Units, n_columns: usize
                 (true, false) => Lateral::Visible,
                 (false, true) => Lateral::Hidden,
                 (false, false) => {
-                    return Err(Failure::new("`train bm` needs to know which layers are coupled inside", "add `--lateral visible`, `hidden` or `visible,hidden`; without any it is an rbm"));
+                    return Err(Failure::new(
+                        "`train bm` needs to know which layers are coupled inside",
+                        "add `--lateral visible`, `hidden` or `visible,hidden`; without any it is an rbm",
+                    ));
                 }
             };
             Bm::new((units, n_units), (Units::Binary, one()?), kind)?.into_machine()
@@ -186,7 +206,10 @@ pub(crate) fn learning(asked: &Asked, machine: &Machine) -> Result<Plan, Failure
     table.insert("seed".into(), number(asked.seed)?);
     table.insert("center".into(), (!asked.settings.no_center).into());
     let plan: Plan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
-        Failure::new(format!("a setting is out of range: {}", e.message()), "see `harmonium train rbm --help`")
+        Failure::new(
+            format!("a setting is out of range: {}", e.message()),
+            "see `harmonium train rbm --help`",
+        )
     })?;
     plan.check()?;
     Ok(plan)
@@ -246,10 +269,13 @@ pub(crate) fn check_same(stored: &Table, flags: &Table) -> Result<(), Failure> {
 }
 
 fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure> {
-    Table::try_from(value).map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
+    Table::try_from(value)
+        .map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
 }
 
 fn number(n: u64) -> Result<Value, Failure> {
-    let n = i64::try_from(n).map_err(|_| Failure::new(format!("{n} is too large for a setting"), "choose a number below 2^63"))?;
+    let n = i64::try_from(n).map_err(|_| {
+        Failure::new(format!("{n} is too large for a setting"), "choose a number below 2^63")
+    })?;
     Ok(Value::Integer(n))
 }

@@ -156,7 +156,8 @@ impl<'w, 'd> Watch<'w, 'd> {
         }
         let (best, epoch) = self.best.unwrap_or_default();
         let late = self.settings.patience.is_some_and(|p| view.epoch - epoch >= p);
-        Ok(late.then(|| format!("{} has not risen above {best:.4} since epoch {epoch}", score.name)))
+        Ok(late
+            .then(|| format!("{} has not risen above {best:.4} since epoch {epoch}", score.name)))
     }
 
     /// Ends the watch: the last event and the last checkpoint.
@@ -170,7 +171,9 @@ impl<'w, 'd> Watch<'w, 'd> {
                 self.writer.append(&json!({ "event": "finished", "seconds": self.seconds() }))?;
             }
             Stop::Observer(reason) if reason != INTERRUPTED => {
-                self.writer.append(&json!({ "event": "stopped", "reason": reason, "seconds": self.seconds() }))?;
+                self.writer.append(
+                    &json!({ "event": "stopped", "reason": reason, "seconds": self.seconds() }),
+                )?;
             }
             Stop::Diverged(error) => {
                 self.writer.append(&json!({ "event": "diverged", "reason": error.to_string(), "seconds": self.seconds() }))?;
@@ -228,5 +231,7 @@ fn listen() -> Result<(), Failure> {
         })
         .map_err(|e| e.to_string())
     });
-    listening.clone().map_err(|e| Failure::new(format!("cannot listen for Ctrl-C: {e}"), "run it from a terminal"))
+    listening.clone().map_err(|e| {
+        Failure::new(format!("cannot listen for Ctrl-C: {e}"), "run it from a terminal")
+    })
 }

@@ -64,10 +64,15 @@ impl Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train on the embedded digits and look at what was learned
-    #[command(after_help = "Examples:\n  harmonium demo\n  harmonium demo --seed 7 --out runs/demo")]
+    #[command(
+        after_help = "Examples:\n  harmonium demo\n  harmonium demo --seed 7 --out runs/demo"
+    )]
     Demo(DemoArgs),
     /// Learn a distribution from data
-    #[command(subcommand, after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits")]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits"
+    )]
     Train(TrainCommand),
     /// Draw samples from a model
     #[command(after_help = "Examples:
@@ -106,7 +111,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  harmonium data train-images-idx3-ubyte.gz")]
     Data(DataCommandArgs),
     /// Completions for a shell
-    #[command(after_help = "Example:\n  harmonium completions bash > ~/.local/share/bash-completion/completions/harmonium")]
+    #[command(
+        after_help = "Example:\n  harmonium completions bash > ~/.local/share/bash-completion/completions/harmonium"
+    )]
     Completions(CompletionsArgs),
 }
 

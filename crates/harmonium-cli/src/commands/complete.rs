@@ -4,7 +4,7 @@
 //! averaged over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged).
 
 use super::sample::visible_rows;
-use crate::args::{CompleteArgs, Common};
+use crate::args::{Common, CompleteArgs};
 use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
@@ -35,7 +35,11 @@ impl Observed {
         let n_entries: usize = visible.iter().map(|&l| machine.layer(l).len()).sum();
         if data.n_columns() != n_entries {
             return Err(Failure::new(
-                format!("the data has {} columns, the visible layers ({}) take {n_entries}", data.n_columns(), load::visible_names(machine)),
+                format!(
+                    "the data has {} columns, the visible layers ({}) take {n_entries}",
+                    data.n_columns(),
+                    load::visible_names(machine)
+                ),
                 "choose columns with `--columns A..B`; categories must be one-hot here",
             ));
         }
@@ -54,7 +58,8 @@ impl Observed {
                 let cells = &rows[row * n_entries + start..row * n_entries + start + len];
                 for unit in 0..len / group {
                     let range = unit * group..(unit + 1) * group;
-                    let seen = range.clone().all(|i| mask.get(row, start + i) && !cells[i].is_nan());
+                    let seen =
+                        range.clone().all(|i| mask.get(row, start + i) && !cells[i].is_nan());
                     held.set(row, unit, seen);
                     observed.n_missing += usize::from(!seen);
                     if seen {
@@ -96,7 +101,12 @@ impl Observed {
 }
 
 /// Whether every observed value is one its units can take.
-fn check_values(machine: &Machine, l: LayerId, values: &[f64], held: &BitMatrix) -> Result<(), Failure> {
+fn check_values(
+    machine: &Machine,
+    l: LayerId,
+    values: &[f64],
+    held: &BitMatrix,
+) -> Result<(), Failure> {
     let layer = machine.layer(l);
     let (len, group) = (layer.len(), layer.units.group());
     let Some(possible) = layer.units.configurations() else { return Ok(()) };
@@ -104,7 +114,12 @@ fn check_values(machine: &Machine, l: LayerId, values: &[f64], held: &BitMatrix)
         let (row, u) = (k * group / len, k % (len / group));
         if held.get(row, u) && !possible.0.iter().any(|c| c == unit) {
             return Err(Failure::new(
-                format!("{} units of layer `{}` cannot hold {:?} (row {row}, unit {u})", layer.units.name(), layer.name, unit),
+                format!(
+                    "{} units of layer `{}` cannot hold {:?} (row {row}, unit {u})",
+                    layer.units.name(),
+                    layer.name,
+                    unit
+                ),
                 "binarise the data as the model was trained, e.g. `--binarize 0.5`",
             ));
         }
@@ -146,7 +161,10 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     Kind::of(&args.output.out)?;
     output::check_free(&args.output.out, args.output.force)?;
     if args.sweeps == 0 {
-        return Err(Failure::new("`--sweeps 0` averages over nothing", "ask for at least one sweep"));
+        return Err(Failure::new(
+            "`--sweeps 0` averages over nothing",
+            "ask for at least one sweep",
+        ));
     }
     let (model, remembered) = load::model(&args.model)?;
     let machine = &model.machine;
@@ -177,7 +195,9 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     }
     render::result(&format!(
         "{} missing units of {} rows filled with their probabilities in `{}`",
-        observed.n_missing, rows.n_rows(), args.output.out
+        observed.n_missing,
+        rows.n_rows(),
+        args.output.out
     ))
 }
 

@@ -34,9 +34,13 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
             "hash": format!("{:016x}", loaded.about.content_hash),
         }));
     }
-    let shape = image.map(|i| format!(", pictures of {}x{}", i.height, i.width)).unwrap_or_default();
+    let shape =
+        image.map(|i| format!(", pictures of {}x{}", i.height, i.width)).unwrap_or_default();
     let distinct = s.n_distinct.map_or("more than 256".into(), |n| n.to_string());
-    let labels = loaded.labels.as_ref().map_or("none".into(), |l| format!("{} classes", l.compact().0.len()));
+    let labels = loaded
+        .labels
+        .as_ref()
+        .map_or("none".into(), |l| format!("{} classes", l.compact().0.len()));
     render::result(&format!(
         "{} ({})
   rows              {}

@@ -3,8 +3,12 @@
 //! Trains a restricted Boltzmann machine on the embedded digits, small enough that its
 //! log-likelihood can be summed exactly, and shows what it learned.
 
+use super::{report, train as training};
+use crate::args::train::TrainSettings;
 use crate::args::{Common, DemoArgs};
 use crate::failure::Failure;
+use crate::load;
+use crate::plan::Asked;
 use crate::render::picture::{Ink, Tone, mosaic};
 use crate::render::{self, progress};
 use harmonium::evaluation::likelihood::Likelihood;
@@ -13,6 +17,7 @@ use harmonium::exact;
 use harmonium::machine::{Engine, Machine};
 use harmonium::models::Rbm;
 use harmonium::random::Stream;
+use harmonium::run::{Overwrite, RunDirectory};
 use harmonium::sampling::{Chains, Clamp};
 use harmonium::training::{Every, Outcome, Plan, train};
 use harmonium_data::{Binarize, Dataset, Image, Part, Split, digits};
@@ -28,6 +33,8 @@ const EXACT_HIDDEN: usize = 24;
 const IMAGE: Image = Image { height: 8, width: 8 };
 const TILES: usize = 8;
 const SWEEPS: usize = 1000;
+const BATCH: usize = 50;
+const RATE: f64 = 0.05;
 
 /// What the demonstration found.
 struct Findings {
@@ -51,10 +58,36 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
     }
     let (train_set, test_set) = data(common)?;
     let findings = learn(args, common, &train_set, &test_set)?;
+    if let Some(out) = &args.out {
+        keep(args, out, common)?;
+    }
     if common.json {
         return render::json(&as_json(&findings, args));
     }
     render::result(&as_text(&findings, args, &train_set, &test_set))
+}
+
+/// Trains once more on all digits, the way `harmonium train` does, and writes the report.
+fn keep(args: &DemoArgs, out: &str, common: &Common) -> Result<(), Failure> {
+    let settings = TrainSettings {
+        hidden: Some(vec![args.hidden]),
+        epochs: Some(args.epochs),
+        batch: Some(BATCH),
+        learning_rate: Some(RATE),
+        ..TrainSettings::default()
+    };
+    let asked =
+        Asked { data: Some("digits".into()), seed: common.seed(), settings, ..Asked::default() };
+    let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
+    let mut writer = RunDirectory::create(out, overwrite)?;
+    let (_, model) = training::start(training::prepare("rbm", asked)?, &mut writer, common)?;
+    writer.finish(&model)?;
+    let page = std::path::Path::new(out).join("report.html").display().to_string();
+    report::write(out, &page, common)?;
+    load::note_on_stderr(&format!(
+        "the run, trained on all digits, is in `{out}`, its report in `{page}`"
+    ));
+    Ok(())
 }
 
 fn data(common: &Common) -> Result<(Dataset, Dataset), Failure> {
@@ -74,8 +107,8 @@ fn learn(
     let plan = Plan {
         seed: common.seed(),
         epochs: args.epochs,
-        batch: 50,
-        learning_rate: 0.05,
+        batch: BATCH,
+        learning_rate: RATE,
         ..Plan::default()
     };
     let rbm = Rbm::binary(IMAGE.height * IMAGE.width, args.hidden)?;

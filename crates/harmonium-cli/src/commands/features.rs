@@ -25,7 +25,8 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let mut unconverged = 0;
     for start in (0..input.dataset.n_rows()).step_by(ROWS) {
         let rows = start..(start + ROWS).min(input.dataset.n_rows());
-        let mut x = super::batch(machine, &input.dataset, rows, Stream::new(0))?.to_state(machine)?;
+        let mut x =
+            super::batch(machine, &input.dataset, rows, Stream::new(0))?.to_state(machine)?;
         if let Inference::MeanField(report) =
             infer(machine, &engine, &clamp, &mut x, MeanField::default())?
         {
@@ -41,17 +42,29 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let rows = Rows { values, n_columns, image: None };
     output::write(&args.output.out, &rows, args.output.force)?;
     if common.json {
-        return render::json(&json!({ "out": args.output.out, "n": rows.n_rows(), "features": n_columns }));
+        return render::json(
+            &json!({ "out": args.output.out, "n": rows.n_rows(), "features": n_columns }),
+        );
     }
-    render::result(&format!("{} rows of {n_columns} features in `{}`", rows.n_rows(), args.output.out))
+    render::result(&format!(
+        "{} rows of {n_columns} features in `{}`",
+        rows.n_rows(),
+        args.output.out
+    ))
 }
 
-fn layers(args: &FeaturesArgs, machine: &harmonium::machine::Machine) -> Result<Vec<LayerId>, Failure> {
+fn layers(
+    args: &FeaturesArgs,
+    machine: &harmonium::machine::Machine,
+) -> Result<Vec<LayerId>, Failure> {
     let hidden: Vec<LayerId> =
         machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden).collect();
     let names: Vec<&str> = hidden.iter().map(|&l| machine.layer(l).name.as_str()).collect();
     if hidden.is_empty() {
-        return Err(Failure::new("this model has no hidden units", "features are what hidden units say: train one with `--hidden`"));
+        return Err(Failure::new(
+            "this model has no hidden units",
+            "features are what hidden units say: train one with `--hidden`",
+        ));
     }
     match &args.layer {
         None => Ok(hidden),

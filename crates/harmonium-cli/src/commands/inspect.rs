@@ -31,7 +31,10 @@ impl Spread {
     }
 
     fn text(&self) -> String {
-        format!("{:8.3} to {:7.3}, mean {:7.3}, spread {:6.3}", self.min, self.max, self.mean, self.std)
+        format!(
+            "{:8.3} to {:7.3}, mean {:7.3}, spread {:6.3}",
+            self.min, self.max, self.mean, self.std
+        )
     }
 }
 

@@ -40,9 +40,16 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let rows = visible_rows(machine, &x, &remembered);
     output::write(&args.output.out, &rows, args.output.force)?;
     if common.json {
-        return render::json(&json!({ "out": args.output.out, "n": rows.n_rows(), "sweeps": args.sweeps }));
+        return render::json(
+            &json!({ "out": args.output.out, "n": rows.n_rows(), "sweeps": args.sweeps }),
+        );
     }
-    render::result(&format!("{} samples after {} sweeps in `{}`", rows.n_rows(), args.sweeps, args.output.out))
+    render::result(&format!(
+        "{} samples after {} sweeps in `{}`",
+        rows.n_rows(),
+        args.sweeps,
+        args.output.out
+    ))
 }
 
 /// Free chains, or one chain per given row with its observed part held.

@@ -124,7 +124,9 @@ fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure>
                 "total": rows.iter().sum::<f64>(),
                 "bits_per_dim": -bits,
             }),
-            None if *method == "pseudo" => json!({ "log_likelihood": null, "pseudo_log_likelihood": mean }),
+            None if *method == "pseudo" => {
+                json!({ "log_likelihood": null, "pseudo_log_likelihood": mean })
+            }
             None => json!({ "log_likelihood": null, "free_energy": mean }),
         };
         if let (Some(value), serde_json::Value::Object(more)) = (value.as_object_mut(), more) {

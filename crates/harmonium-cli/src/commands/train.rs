@@ -44,19 +44,26 @@ pub(crate) struct Told {
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let config = args.config.as_deref().map(plan::config).transpose()?.unwrap_or_default();
     if let Some(other) = config.get("model").and_then(toml::Value::as_str).filter(|m| *m != model) {
-        return Err(Failure::new(format!("the configuration is that of a {other}, not of a {model}"), format!("use `harmonium train {other}`")));
+        return Err(Failure::new(
+            format!("the configuration is that of a {other}, not of a {model}"),
+            format!("use `harmonium train {other}`"),
+        ));
     }
     let table = plan::merge(config, plan::flags(args, common.seed)?);
     let prepared = prepare(model, plan::typed(&table)?)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
-    start(prepared, &mut writer, common).and_then(|(stop, model)| finish(stop, model, writer, &args.out))
+    start(prepared, &mut writer, common)
+        .and_then(|(stop, model)| finish(stop, model, writer, &args.out))
 }
 
 /// Opens the data and builds the machine: everything that can fail before a file is written.
 pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure> {
     let Some(spec) = asked.data.clone() else {
-        return Err(Failure::new("no data was given", format!("`harmonium train {model} DATA …`; `digits` is built in")));
+        return Err(Failure::new(
+            "no data was given",
+            format!("`harmonium train {model} DATA …`; `digits` is built in"),
+        ));
     };
     if asked.reading.binarize.is_none() {
         asked.reading.binarize = plan::default_binarize(&asked);
@@ -73,7 +80,11 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure
             let valid = load::data(spec, &reading)?;
             if valid.dataset.n_columns() != input.dataset.n_columns() {
                 return Err(Failure::new(
-                    format!("the validation data has {} columns, the training data {}", valid.dataset.n_columns(), input.dataset.n_columns()),
+                    format!(
+                        "the validation data has {} columns, the training data {}",
+                        valid.dataset.n_columns(),
+                        input.dataset.n_columns()
+                    ),
                     "both are read with the same flags",
                 ));
             }
@@ -91,7 +102,9 @@ pub(crate) fn start(
     writer: &mut RunWriter,
     common: &Common,
 ) -> Result<(Ended, Model), Failure> {
-    let text = toml::to_string(&prepared.table).map_err(|e| Failure::new(format!("cannot write run.toml: {e}"), "choose other settings"))?;
+    let text = toml::to_string(&prepared.table).map_err(|e| {
+        Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
+    })?;
     writer.write_config(&text)?;
     writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
     let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
@@ -104,7 +117,10 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let flags = plan::flags(args, common.seed)?;
     plan::check_same(&stored, &flags)?;
     if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
-        return Err(Failure::new(format!("`{}` is no run of a {model}", args.out), "resume it with the model it was started with"));
+        return Err(Failure::new(
+            format!("`{}` is no run of a {model}", args.out),
+            "resume it with the model it was started with",
+        ));
     }
     let hash = stored.get("provenance").and_then(|p| p.get("data-hash")).cloned();
     let prepared = prepare(model, plan::typed(&plan::merge(stored, Table::new()))?)?;
@@ -119,14 +135,19 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     if let (Some(done), Some(saved)) = (writer.directory().model()?, &checkpoint) {
         if saved.checkpoint.epoch >= prepared.plan.epochs {
             load::note_on_stderr("this run has finished; nothing was left to do");
-            return Ok(tell(&Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) }, &done, &args.out));
+            return Ok(tell(
+                &Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) },
+                &done,
+                &args.out,
+            ));
         }
     }
     let Some(saved) = checkpoint else {
         // Killed before the first checkpoint: nothing was learned yet.
         writer.truncate_events(0)?;
         writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
-        let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
+        let trainer =
+            Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
         let (ended, model) = learn(&prepared, trainer, None, &mut writer, common)?;
         return finish(ended, model, writer, &args.out);
     };
@@ -183,7 +204,9 @@ fn finish(ended: Ended, model: Model, writer: RunWriter, out: &str) -> Result<To
         Stop::Diverged(error) => Err(Failure::new(error.to_string(), error.hint())),
         Stop::Observer(reason) if reason == crate::watch::INTERRUPTED => Err(Failure::new(
             format!("interrupted after {} epochs; the run is kept in `{out}`", model.about.epoch),
-            format!("go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"),
+            format!(
+                "go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"
+            ),
         )),
         _ => {
             writer.finish(&model)?;
@@ -194,7 +217,8 @@ fn finish(ended: Ended, model: Model, writer: RunWriter, out: &str) -> Result<To
 
 fn tell(ended: &Ended, model: &Model, out: &str) -> Told {
     let mut value = json!({ "run": out, "epochs": model.about.epoch, "seconds": ended.seconds });
-    let mut text = format!("{} epochs in {:.1} s; the run is in `{out}`", model.about.epoch, ended.seconds);
+    let mut text =
+        format!("{} epochs in {:.1} s; the run is in `{out}`", model.about.epoch, ended.seconds);
     if let Stop::Observer(reason) = &ended.stop {
         text = format!("{text}\nstopped early: {reason}");
         value["stopped"] = json!(reason);

@@ -70,11 +70,11 @@ impl<'d> Monitor<'d> {
         let mut add = |name: &str, value: f64, std_error: Option<f64>| {
             found.push(Measurement { name: name.into(), value, std_error });
         };
-        let train = self.look(machine, &engine, self.train)?;
+        let train = Self::look(machine, &engine, self.train)?;
         let train_energy = free_energies(machine, &train)?;
         add("free_energy.train", train_energy.0, Some(train_energy.1));
         if let Some(valid) = self.valid {
-            let valid = self.look(machine, &engine, valid)?;
+            let valid = Self::look(machine, &engine, valid)?;
             let energy = free_energies(machine, &valid)?;
             add("free_energy.valid", energy.0, Some(energy.1));
             let error = energy.1.hypot(train_energy.1);
@@ -112,7 +112,7 @@ impl<'d> Monitor<'d> {
         let mut found = Vec::new();
         for (name, data) in [("train", Some(self.train)), ("valid", self.valid)] {
             let Some(data) = data else { continue };
-            let x = self.rows(machine, data).to_state(machine)?;
+            let x = Self::rows(machine, data).to_state(machine)?;
             let logs = exact::log_sums(machine, &clamp, &x)?;
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
@@ -125,7 +125,7 @@ impl<'d> Monitor<'d> {
     }
 
     /// The rows that are looked at: every so-many-th, presented always alike.
-    fn rows(&self, machine: &Machine, data: &Dataset) -> Batch {
+    fn rows(machine: &Machine, data: &Dataset) -> Batch {
         let n = (data.n_rows() / SHARE).max(LEAST_ROWS).min(data.n_rows());
         let mut batch = Batch::new(machine);
         let mut values = vec![0.0; data.n_columns()];
@@ -137,8 +137,8 @@ impl<'d> Monitor<'d> {
         batch
     }
 
-    fn look(&self, machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
-        let batch = self.rows(machine, data);
+    fn look(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
+        let batch = Self::rows(machine, data);
         let mut posterior = batch.to_state(machine)?;
         let clamp = Clamp::visible(machine);
         infer(machine, engine, &clamp, &mut posterior, MeanField::default())?;

@@ -56,7 +56,7 @@ pub fn log_pseudo_likelihood(
 struct Row<'a> {
     machine: &'a Machine,
     x: &'a State,
-    row: usize,
+    index: usize,
     /// $\theta$ of each hidden layer, and its logarithm of the sum.
     hidden: Vec<(LayerId, Vec<f64>, f64)>,
     /// $\theta$ of each visible layer with the hidden units at zero.
@@ -85,7 +85,7 @@ impl<'a> Row<'a> {
         Ok(Self {
             machine,
             x,
-            row,
+            index: row,
             hidden: hidden.iter().map(with_sum).collect::<Result<_, Error>>()?,
             visible: machine
                 .visible_layers()
@@ -105,7 +105,7 @@ impl<'a> Row<'a> {
                 .map(|(layer, unit)| self.unit(layer, unit))
                 .sum(),
             Visit::One(stream) => {
-                let row = u32::try_from(self.row).unwrap_or(u32::MAX);
+                let row = u32::try_from(self.index).unwrap_or(u32::MAX);
                 let n = u32::try_from(total).unwrap_or(u32::MAX);
                 let mut unit = stream.below(Site { row, ..Site::default() }, 0, n) as usize;
                 let mut layer = 0;
@@ -124,7 +124,7 @@ impl<'a> Row<'a> {
         let units = self.machine.layer(*l).units;
         let group = units.group();
         let range = unit * group..(unit + 1) * group;
-        let now = &self.x.row(*l, self.row)[range.clone()];
+        let now = &self.x.row(*l, self.index)[range.clone()];
         let Some(choices) = units.configurations() else { return f64::NAN };
         let gains: Vec<f64> = choices
             .0

@@ -1,0 +1,265 @@
+//! `harmonium report`: a page about a run.
+
+use super::sample::{visible_means, visible_rows};
+use crate::args::{Common, ReportArgs};
+use crate::failure::Failure;
+use crate::load::{self, Remembered};
+use crate::report::{Ended, Filters, Input, Record, Values, html};
+use crate::{output, plan, render};
+use harmonium::exact;
+use harmonium::machine::{Engine, LayerId, Machine, Role, State, Weights};
+use harmonium::random::Stream;
+use harmonium::run::{Model, RunDirectory};
+use harmonium::sampling::{Chains, Clamp, MeanField, infer};
+use harmonium_data::Dataset;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Samples drawn and shown.
+const SAMPLES: usize = 64;
+/// Rows of data the activities are averaged over.
+const ROWS: usize = 500;
+/// Multiplications that the samples may cost: a few seconds.
+const SAMPLE_COST: f64 = 4e9;
+/// Up to this many terms the final ln Z is summed.
+const EXACT_LOG2_TERMS: f64 = 22.0;
+
+pub(crate) fn run(args: &ReportArgs, common: &Common) -> Result<(), Failure> {
+    let own = Path::new(&args.run).join("report.html").display().to_string();
+    let out = args.out.clone().unwrap_or(own);
+    write(&args.run, &out, common)?;
+    if common.json {
+        return render::json(&json!({ "out": out }));
+    }
+    render::result(&format!("the report is in `{out}`"))
+}
+
+/// Gathers what a run holds and writes the page; a report is made anew each time.
+pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure> {
+    let directory = RunDirectory::open(run)?;
+    let (model, remembered) = load::model(run)?;
+    let config = directory.config()?;
+    let (data, mut notes) = match data(&config) {
+        Ok(data) => (Some(data), Vec::new()),
+        Err(failure) => {
+            (None, vec![format!("the data could not be read again, so none is shown ({failure})")])
+        }
+    };
+    let events = directory.read_events()?.events;
+    let mut input = Input {
+        title: title(run),
+        description: description(&model),
+        records: records(&events),
+        ended: ended(&events),
+        notes: Vec::new(),
+        scores: scores(&model, data.as_ref().map(|d| &d.dataset))?,
+        config,
+        data: facts(&remembered),
+        image: None,
+        ..Input::default()
+    };
+    pictures(&mut input, &model.machine, &remembered, data.as_ref().map(|d| &d.dataset), common)?;
+    input.notes.append(&mut notes);
+    let page = html(&input).map_err(|e| {
+        Failure::new(
+            format!("cannot write the report: {e}"),
+            "look at the run with `harmonium inspect`",
+        )
+    })?;
+    output::write_bytes(out, page.as_bytes(), true)
+}
+
+fn title(run: &str) -> String {
+    let name = Path::new(run).file_name().and_then(|n| n.to_str()).unwrap_or(run);
+    format!("Run {name}")
+}
+
+/// The data of the run, read as it was.
+fn data(config: &str) -> Result<load::Input, Failure> {
+    let asked = plan::typed(&plan::parse(config, "run.toml")?)?;
+    let spec = asked.data.ok_or_else(|| Failure::new("no data is named", "it is in run.toml"))?;
+    load::data(&spec, &asked.reading)
+}
+
+fn description(model: &Model) -> String {
+    let layers: Vec<String> = model
+        .machine
+        .layers()
+        .iter()
+        .map(|l| format!("`{}` of {} {} units", l.name, l.n_units(), l.units.name()))
+        .collect();
+    let kind = model.about.config.get("model").and_then(Value::as_str).unwrap_or("machine");
+    format!(
+        "A {kind} with layers {}; {} parameters. Trained for {} epochs ({} updates) with seed {}.",
+        layers.join(", "),
+        model.machine.n_parameters(),
+        model.about.epoch,
+        model.about.step,
+        model.about.seed
+    )
+}
+
+fn records(events: &[Value]) -> Vec<Record> {
+    let epochs = events.iter().filter(|e| e["event"] == "epoch");
+    epochs
+        .map(|e| Record {
+            epoch: e["epoch"].as_u64().unwrap_or(0),
+            step: e["step"].as_u64().unwrap_or(0),
+            seconds: e["seconds"].as_f64(),
+            values: e
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(k, _)| !["event", "epoch", "step", "seconds"].contains(&k.as_str()))
+                .filter(|(k, _)| !k.ends_with(".std_error"))
+                .filter_map(|(k, v)| Some((k.clone(), v.as_f64()?)))
+                .collect(),
+        })
+        .collect()
+}
+
+fn ended(events: &[Value]) -> Ended {
+    let last = events.iter().rev().find(|e| e["event"] != "epoch");
+    let reason = |e: &Value| e["reason"].as_str().unwrap_or("no reason was given").to_owned();
+    match last.and_then(|e| Some((e["event"].as_str()?, e))) {
+        Some(("finished", _)) => Ended::Finished,
+        Some(("stopped", e)) => Ended::Early(reason(e)),
+        Some(("diverged", e)) => Ended::Diverged(reason(e)),
+        _ => Ended::Unfinished,
+    }
+}
+
+/// The exact ln Z and log-likelihood, where they cost little.
+fn scores(model: &Model, data: Option<&Dataset>) -> Result<Vec<(String, String)>, Failure> {
+    let machine = &model.machine;
+    let mut scores = Vec::new();
+    if exact::log2_terms(machine, &Clamp::none(), 1)? <= EXACT_LOG2_TERMS {
+        let log_z = exact::log_partition(machine)?;
+        scores.push(("ln Z (exact)".to_owned(), format!("{log_z:.4}")));
+        let small =
+            data.filter(|d| d.n_rows() as f64 * machine.n_parameters() as f64 <= SAMPLE_COST);
+        if let Some(data) = small {
+            let found = harmonium::evaluation::likelihood::exact(machine, data)?;
+            let text = format!("{:.4} ± {:.4} nats", found.mean, found.data_std_error);
+            scores.push(("log-likelihood of the training data (exact)".to_owned(), text));
+        }
+    }
+    Ok(scores)
+}
+
+fn facts(remembered: &Remembered) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("rows".to_owned(), remembered.rows.to_string()),
+        ("columns".to_owned(), remembered.means.len().to_string()),
+        ("fingerprint".to_owned(), remembered.hash.clone()),
+    ];
+    if let Some((height, width)) = remembered.image {
+        facts.push(("pictures".to_owned(), format!("{height}×{width}")));
+    }
+    if let Some(binarize) = &remembered.reading.binarize {
+        facts.push(("binarize".to_owned(), binarize.clone()));
+    }
+    let constant = remembered.means.iter().filter(|m| **m == 0.0 || **m == 1.0).count();
+    facts.push(("columns that are always 0 or always 1".to_owned(), constant.to_string()));
+    facts
+}
+
+/// Filters, samples, histograms.
+fn pictures(
+    input: &mut Input,
+    machine: &Machine,
+    remembered: &Remembered,
+    data: Option<&Dataset>,
+    common: &Common,
+) -> Result<(), Failure> {
+    let engine = Engine::new(machine);
+    let posterior = data.map(|d| posterior(machine, &engine, d)).transpose()?;
+    let Some(&visible) = machine.visible_layers().first() else { return Ok(()) };
+    let n = machine.layer(visible).len();
+    input.image = remembered.image(n);
+    for (l, tiles) in projections(machine, visible) {
+        let name = machine.layer(l).name.clone();
+        let activity = posterior.as_ref().map(|x| means(x, l)).unwrap_or_default();
+        if !activity.is_empty() {
+            input.activities.push(Values { name: name.clone(), values: activity.clone() });
+        }
+        input.filters.push(Filters { layer: name, tiles, activity });
+    }
+    for c in machine.couplings() {
+        let name = |l: LayerId| &machine.layer(l).name;
+        let name = format!("{} – {}", name(c.between.0), name(c.between.1));
+        input.weights.push(Values { name, values: c.weights.entries().to_vec() });
+    }
+    if let Some(x) = &posterior {
+        input.data_samples =
+            (0..x.n_rows().min(SAMPLES)).map(|r| x.row(visible, r).to_vec()).collect();
+    }
+    let stream = Stream::new(common.seed()).fork(200);
+    let mut chains = Chains::new(machine, SAMPLES, stream.fork(0))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+    let sweeps = (SAMPLE_COST / (SAMPLES as f64 * machine.n_parameters() as f64))
+        .clamp(20.0, 1000.0) as usize;
+    chains.advance(machine, &engine, sweeps, stream.fork(1))?;
+    let x = visible_means(machine, &engine, &Clamp::none(), chains.state().clone())?;
+    let rows = visible_rows(machine, &x, remembered);
+    input.model_samples = rows.values.chunks(rows.n_columns).map(|r| r[..n].to_vec()).collect();
+    Ok(())
+}
+
+/// Rows spread over the data, with the means of their hidden units.
+fn posterior(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<State, Failure> {
+    let n = data.n_rows().min(ROWS);
+    let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
+    let mut values = vec![0.0; n * data.n_columns()];
+    for (&row, out) in rows.iter().zip(values.chunks_mut(data.n_columns())) {
+        data.present_into(row, Stream::new(0), out);
+    }
+    let mut x = harmonium::machine::Batch::from_rows(machine, &values)?.to_state(machine)?;
+    infer(machine, engine, &Clamp::visible(machine), &mut x, MeanField::default())?;
+    Ok(x)
+}
+
+fn means(x: &State, l: LayerId) -> Vec<f64> {
+    let n = x.n_rows().max(1);
+    let len = x.layer(l).len() / n;
+    (0..len).map(|i| (0..n).map(|r| x.row(l, r)[i]).sum::<f64>() / n as f64).collect()
+}
+
+/// What each hidden unit looks for in the visible layer: its weights, for deeper layers those of
+/// the units below times theirs.
+fn projections(machine: &Machine, visible: LayerId) -> Vec<(LayerId, Vec<Vec<f64>>)> {
+    let n = machine.layer(visible).len();
+    let identity: Vec<Vec<f64>> =
+        (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+    let mut reached = vec![(visible, identity)];
+    let mut next = 0;
+    while next < reached.len() {
+        let (l, below) = reached[next].clone();
+        next += 1;
+        for c in machine.couplings() {
+            let Some(m) = c.other_end(l).filter(|m| machine.layer(*m).role == Role::Hidden) else {
+                continue;
+            };
+            let Weights::Between(w) = &c.weights else { continue };
+            if reached.iter().any(|(r, _)| *r == m) {
+                continue;
+            }
+            let weight =
+                |i: usize, j: usize| if c.between.0 == l { w.at(i, j) } else { w.at(j, i) };
+            let tile = |j: usize| -> Vec<f64> {
+                if l == visible {
+                    return (0..n).map(|i| weight(i, j)).collect();
+                }
+                let mut tile = vec![0.0; n];
+                for (i, b) in below.iter().enumerate() {
+                    let w = weight(i, j);
+                    tile.iter_mut().zip(b).for_each(|(t, b)| *t += w * b);
+                }
+                tile
+            };
+            reached.push((m, (0..machine.layer(m).len()).map(tile).collect()));
+        }
+    }
+    reached.remove(0);
+    reached
+}
