@@ -10,6 +10,9 @@ use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use rayon::prelude::*;
 
+/// Rows of a weight matrix whose moments one task sums: few enough to stay in the cache.
+const ROWS_PER_TASK: usize = 32;
+
 /// One number per parameter: moments, a gradient, or what an optimiser keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
@@ -124,7 +127,8 @@ fn weighted_sum(x: &State, l: LayerId, weights: &[f64]) -> Vec<f64> {
 /// $\sum_r w_r a_r b_r^\top - s_a\mu_b^\top - \mu_a s_b^\top + (\sum_r w_r)\mu_a\mu_b^\top$ with
 /// $s = \sum_r w_r x_r$: the sum runs over the plain values, of which many are zero, and centering is a correction of rank two.
 ///
-/// Each output row is one task, so the result does not depend on the number of threads.
+/// A fixed number of output rows is one task, so the result does not depend on the number of
+/// threads.
 fn add_products(
     machine: &Machine,
     c: &Coupling,
@@ -139,25 +143,34 @@ fn add_products(
     let (n_a, n_b) = (mu_a.len(), mu_b.len());
     let (x_a, x_b) = (x.layer(a), x.layer(b));
     let units = machine.layer(a).units;
-    // `from` is the first column of the row: after the unit itself in a lateral coupling.
-    let add_row = |i: usize, from: usize, row: &mut [f64]| {
+    // Entry `i` of the first layer with the entries of the second from column `from` on.
+    let add_samples = |first: usize, from: usize, rows: &mut [f64], width: usize| {
+        let n = rows.len() / width;
         for ((xa, xb), w) in x_a.chunks_exact(n_a).zip(x_b.chunks_exact(n_b)).zip(weights) {
-            let scale = w * xa[i];
-            if scale != 0.0 {
-                add_scaled(row, scale, &xb[from..]);
+            for (row, x) in rows.chunks_exact_mut(width).zip(&xa[first..first + n]) {
+                let scale = w * x;
+                if scale != 0.0 {
+                    add_scaled(row, scale, &xb[from..from + width]);
+                }
             }
         }
-        add_scaled(row, total * mu_a[i] - sums[a.0][i], &mu_b[from..]);
-        add_scaled(row, -mu_a[i], &sums[b.0][from..]);
+        for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
+            add_scaled(row, total * mu_a[i] - sums[a.0][i], &mu_b[from..from + width]);
+            add_scaled(row, -mu_a[i], &sums[b.0][from..from + width]);
+        }
     };
     if c.is_lateral() {
         for i in 0..n_a {
             let inside = inside_unit(units, i, n_a);
-            let row = &mut out[row_range(n_a, i)];
-            add_row(i, i + 1 + inside, &mut row[inside..]);
+            let row = &mut out[row_range(n_a, i)][inside..];
+            if !row.is_empty() {
+                let width = row.len();
+                add_samples(i, i + 1 + inside, row, width);
+            }
         }
     } else {
-        out.par_chunks_mut(n_b).with_min_len(8).enumerate().for_each(|(i, row)| add_row(i, 0, row));
+        let pieces = out.par_chunks_mut(ROWS_PER_TASK * n_b).enumerate();
+        pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
     }
 }
 
