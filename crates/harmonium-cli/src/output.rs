@@ -130,6 +130,11 @@ fn png(rows: &Rows) -> Result<Vec<u8>, Failure> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::cast_possible_truncation, reason = "tables are f32")]
+    fn narrow(x: f64) -> f32 {
+        x as f32
+    }
+
     fn rows(values: Vec<f64>) -> Rows {
         Rows { values, n_columns: 3, image: None }
     }
@@ -146,7 +151,7 @@ mod tests {
             let table = loaded.expect("it is an npy file").table;
             assert_eq!((table.n_rows(), table.n_columns()), (2, 3));
             for (i, x) in values.iter().enumerate() {
-                assert_eq!(f64::from(table.at(i / 3, i % 3)), f64::from(*x as f32));
+                assert_eq!(f64::from(table.at(i / 3, i % 3)), f64::from(narrow(*x)));
             }
         }
     }

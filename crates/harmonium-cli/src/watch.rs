@@ -30,6 +30,7 @@ const SCORES: [&str; 2] = ["log_likelihood.valid", "pseudo_likelihood.valid"];
 /// What a watch is told.
 pub(crate) struct Settings {
     pub(crate) about: About,
+    pub(crate) batches_per_epoch: u64,
     pub(crate) patience: Option<u64>,
     pub(crate) checkpoint_seconds: f64,
 }
@@ -48,6 +49,20 @@ pub(crate) struct Watch<'w, 'd> {
     started: Instant,
     saved: Instant,
     failure: Option<Failure>,
+}
+
+/// Whether a checkpoint is the last of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Training {
+    /// There is more to learn.
+    GoesOn,
+    /// Only the model is left to be written.
+    HasEnded,
+}
+
+/// Whether only the model was left to be written when this checkpoint was.
+pub(crate) fn has_ended(saved: &SavedCheckpoint) -> bool {
+    saved.extra.get("ended") == Some(&Value::Bool(true))
 }
 
 /// What is left when a run ends.
@@ -88,16 +103,26 @@ impl<'w, 'd> Watch<'w, 'd> {
     }
 
     /// Writes a checkpoint.
-    pub(crate) fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+    pub(crate) fn save(
+        &mut self,
+        checkpoint: &Checkpoint,
+        training: Training,
+    ) -> Result<(), Failure> {
         let extra = json!({
+            "ended": training == Training::HasEnded,
             "best": self.best.map(|b| b.0),
             "best_epoch": self.best.map(|b| b.1),
             "seconds": self.seconds(),
         });
-        let about = About { epoch: checkpoint.epoch, ..self.settings.about.clone() };
+        let about = self.about(checkpoint);
         self.writer.save_checkpoint(checkpoint.clone(), about, extra)?;
         self.saved = Instant::now();
         Ok(())
+    }
+
+    fn about(&self, checkpoint: &Checkpoint) -> About {
+        let step = checkpoint.epoch * self.settings.batches_per_epoch + checkpoint.batches_done;
+        About { epoch: checkpoint.epoch, step, ..self.settings.about.clone() }
     }
 
     /// Measures, writes the event and shows it.
@@ -166,6 +191,7 @@ impl<'w, 'd> Watch<'w, 'd> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
+        let mut training = Training::HasEnded;
         match stop {
             Stop::Finished => {
                 self.writer.append(&json!({ "event": "finished", "seconds": self.seconds() }))?;
@@ -178,10 +204,13 @@ impl<'w, 'd> Watch<'w, 'd> {
             Stop::Diverged(error) => {
                 self.writer.append(&json!({ "event": "diverged", "reason": error.to_string(), "seconds": self.seconds() }))?;
             }
-            Stop::Observer(_) => {}
+            Stop::Observer(_) => training = Training::GoesOn,
         }
-        self.save(last)?;
-        Ok(Left { about: self.settings.about, metrics: self.metrics })
+        if matches!(stop, Stop::Diverged(_)) {
+            training = Training::GoesOn;
+        }
+        self.save(last, training)?;
+        Ok(Left { about: self.about(last), metrics: self.metrics })
     }
 
     fn or_break(&mut self, done: Result<(), Failure>) -> ControlFlow<String> {
@@ -202,7 +231,7 @@ impl Observer for Watch<'_, '_> {
         }
         let interval = Duration::try_from_secs_f64(self.settings.checkpoint_seconds);
         if self.saved.elapsed() >= interval.unwrap_or(Duration::MAX) {
-            let done = self.save(&view.checkpoint());
+            let done = self.save(&view.checkpoint(), Training::GoesOn);
             return self.or_break(done);
         }
         ControlFlow::Continue(())

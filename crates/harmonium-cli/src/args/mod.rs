@@ -73,7 +73,7 @@ pub(crate) enum Command {
         subcommand,
         after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits"
     )]
-    Train(TrainCommand),
+    Train(Box<TrainCommand>),
     /// Draw samples from a model
     #[command(after_help = "Examples:
   harmonium sample runs/digits --n 100 --out samples.png

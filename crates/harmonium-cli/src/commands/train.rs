@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::load::{self, Input, Remembered};
 use crate::plan::{self, Asked};
 use crate::render::{self, progress};
-use crate::watch::{Settings, Watch};
+use crate::watch::{self, Settings, Training, Watch};
 use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{Plan, Stop, Trainer, initialise};
 use serde_json::{Value, json};
@@ -53,8 +53,8 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
     let prepared = prepare(model, plan::typed(&table)?)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
-    start(prepared, &mut writer, common)
-        .and_then(|(stop, model)| finish(stop, model, writer, &args.out))
+    start(&prepared, &mut writer, common)
+        .and_then(|(ended, model)| finish(&ended, &model, writer, &args.out))
 }
 
 /// Opens the data and builds the machine: everything that can fail before a file is written.
@@ -76,7 +76,7 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure
     let valid = match &asked.settings.valid {
         Some(spec) => {
             let mut reading = input.reading.clone();
-            reading.variable = asked.reading.variable.clone();
+            reading.variable.clone_from(&asked.reading.variable);
             let valid = load::data(spec, &reading)?;
             if valid.dataset.n_columns() != input.dataset.n_columns() {
                 return Err(Failure::new(
@@ -98,7 +98,7 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure
 
 /// Writes what was asked and checkpoint 0, then trains.
 pub(crate) fn start(
-    prepared: Prepared,
+    prepared: &Prepared,
     writer: &mut RunWriter,
     common: &Common,
 ) -> Result<(Ended, Model), Failure> {
@@ -108,7 +108,7 @@ pub(crate) fn start(
     writer.write_config(&text)?;
     writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
     let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
-    learn(&prepared, trainer, None, writer, common)
+    learn(prepared, trainer, None, writer, common)
 }
 
 fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
@@ -131,16 +131,20 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
             "put the old data back, or start another run",
         ));
     }
+    let nothing_left = |model: &Model| {
+        let ended = Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) };
+        Ok(tell(&ended, model, &args.out))
+    };
+    if let Some(model) = writer.directory().model()? {
+        load::note_on_stderr("this run has finished; nothing was left to do");
+        return nothing_left(&model);
+    }
     let checkpoint = writer.directory().last_checkpoint()?;
-    if let (Some(done), Some(saved)) = (writer.directory().model()?, &checkpoint) {
-        if saved.checkpoint.epoch >= prepared.plan.epochs {
-            load::note_on_stderr("this run has finished; nothing was left to do");
-            return Ok(tell(
-                &Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) },
-                &done,
-                &args.out,
-            ));
-        }
+    if let Some(saved) = checkpoint.as_ref().filter(|c| watch::has_ended(c)) {
+        // Killed between the last checkpoint and the model.
+        let model = Model::from(saved.clone());
+        writer.finish(&model)?;
+        return nothing_left(&model);
     }
     let Some(saved) = checkpoint else {
         // Killed before the first checkpoint: nothing was learned yet.
@@ -149,12 +153,12 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         let trainer =
             Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
         let (ended, model) = learn(&prepared, trainer, None, &mut writer, common)?;
-        return finish(ended, model, writer, &args.out);
+        return finish(&ended, &model, writer, &args.out);
     };
     writer.truncate_events(saved.events_length)?;
     let trainer = Trainer::resume(&saved.checkpoint, &prepared.input.dataset, &prepared.plan)?;
     let (ended, model) = learn(&prepared, trainer, Some(&saved), &mut writer, common)?;
-    finish(ended, model, writer, &args.out)
+    finish(&ended, &model, writer, &args.out)
 }
 
 /// How a run ended, and what was measured last.
@@ -181,36 +185,35 @@ fn learn(
     bar.set_position(trainer.progress().epoch);
     let settings = Settings {
         about,
+        batches_per_epoch: prepared.input.dataset.n_rows().div_ceil(prepared.plan.batch) as u64,
         patience: prepared.asked.settings.patience,
         checkpoint_seconds: prepared.asked.settings.checkpoint_seconds.unwrap_or(30.0),
     };
     let valid = prepared.valid.as_ref().map(|v| &v.dataset);
     let mut watch = Watch::new(writer, &prepared.input.dataset, valid, settings, from, bar)?;
     if from.is_none() {
-        watch.save(&trainer.checkpoint())?;
+        watch.save(&trainer.checkpoint(), Training::GoesOn)?;
     }
     let start = Instant::now();
     let stop = trainer.run(&mut [&mut watch])?;
     let last = trainer.checkpoint();
     let ended = watch.end(&stop, &last)?;
-    let progress = trainer.progress();
-    let about = About { epoch: progress.epoch, step: progress.step, ..ended.about };
-    let model = Model { machine: last.machine, about };
+    let model = Model { about: ended.about, machine: last.machine };
     Ok((Ended { stop, seconds: start.elapsed().as_secs_f64(), metrics: ended.metrics }, model))
 }
 
-fn finish(ended: Ended, model: Model, writer: RunWriter, out: &str) -> Result<Told, Failure> {
+fn finish(ended: &Ended, model: &Model, writer: RunWriter, out: &str) -> Result<Told, Failure> {
     match &ended.stop {
         Stop::Diverged(error) => Err(Failure::new(error.to_string(), error.hint())),
-        Stop::Observer(reason) if reason == crate::watch::INTERRUPTED => Err(Failure::new(
+        Stop::Observer(reason) if reason == watch::INTERRUPTED => Err(Failure::new(
             format!("interrupted after {} epochs; the run is kept in `{out}`", model.about.epoch),
             format!(
                 "go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"
             ),
         )),
         _ => {
-            writer.finish(&model)?;
-            Ok(tell(&ended, &model, out))
+            writer.finish(model)?;
+            Ok(tell(ended, model, out))
         }
     }
 }

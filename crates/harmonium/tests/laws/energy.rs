@@ -45,6 +45,15 @@ fn the_energy_is_its_definition() {
 }
 
 #[test]
+fn parameters_are_biases_precisions_and_weights() {
+    for (name, machine) in all() {
+        let slices = harmonium::moments::Moments::zeros(&machine);
+        let n: usize = slices.slices().iter().map(|s| s.len()).sum();
+        assert_eq!(machine.n_parameters(), n, "{name}");
+    }
+}
+
+#[test]
 fn conditionals_are_energy_differences() {
     for (name, machine) in all() {
         let x = some_states(&machine, 10, 2);
