@@ -105,7 +105,7 @@ impl<'w, 'd> Watch<'w, 'd> {
     /// Writes a checkpoint.
     pub(crate) fn save(
         &mut self,
-        checkpoint: &Checkpoint,
+        checkpoint: Checkpoint,
         training: Training,
     ) -> Result<(), Failure> {
         let extra = json!({
@@ -114,8 +114,8 @@ impl<'w, 'd> Watch<'w, 'd> {
             "best_epoch": self.best.map(|b| b.1),
             "seconds": self.seconds(),
         });
-        let about = self.about(checkpoint);
-        self.writer.save_checkpoint(checkpoint.clone(), about, extra)?;
+        let about = self.about(&checkpoint);
+        self.writer.save_checkpoint(checkpoint, about, extra)?;
         self.saved = Instant::now();
         Ok(())
     }
@@ -127,7 +127,7 @@ impl<'w, 'd> Watch<'w, 'd> {
 
     /// Measures, writes the event and shows it.
     fn record(&mut self, view: &View<'_, '_>) -> Result<Option<String>, Failure> {
-        let mut found = self.monitor.measure(view.machine(), view.chains())?;
+        let mut found = self.monitor.measure(view.machine(), view.engine(), view.chains())?;
         if self.monitor.affords_exact(view.machine()) {
             found.extend(self.monitor.measure_exact(view.machine())?);
         }
@@ -186,7 +186,7 @@ impl<'w, 'd> Watch<'w, 'd> {
     }
 
     /// Ends the watch: the last event and the last checkpoint.
-    pub(crate) fn end(mut self, stop: &Stop, last: &Checkpoint) -> Result<Left, Failure> {
+    pub(crate) fn end(mut self, stop: &Stop, last: Checkpoint) -> Result<Left, Failure> {
         self.bar.finish_and_clear();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -209,8 +209,9 @@ impl<'w, 'd> Watch<'w, 'd> {
         if matches!(stop, Stop::Diverged(_)) {
             training = Training::GoesOn;
         }
+        let about = self.about(&last);
         self.save(last, training)?;
-        Ok(Left { about: self.about(last), metrics: self.metrics })
+        Ok(Left { about, metrics: self.metrics })
     }
 
     fn or_break(&mut self, done: Result<(), Failure>) -> ControlFlow<String> {
@@ -231,7 +232,7 @@ impl Observer for Watch<'_, '_> {
         }
         let interval = Duration::try_from_secs_f64(self.settings.checkpoint_seconds);
         if self.saved.elapsed() >= interval.unwrap_or(Duration::MAX) {
-            let done = self.save(&view.checkpoint(), Training::GoesOn);
+            let done = self.save(view.checkpoint(), Training::GoesOn);
             return self.or_break(done);
         }
         ControlFlow::Continue(())

@@ -80,7 +80,8 @@ fn keep(args: &DemoArgs, out: &str, common: &Common) -> Result<(), Failure> {
         Asked { data: Some("digits".into()), seed: common.seed(), settings, ..Asked::default() };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(out, overwrite)?;
-    let (_, model) = training::start(&training::prepare("rbm", asked)?, &mut writer, common)?;
+    let (prepared, machine) = training::prepare("rbm", asked)?;
+    let (_, model) = training::start(&prepared, machine, &mut writer, common)?;
     writer.finish(&model)?;
     let page = std::path::Path::new(out).join("report.html").display().to_string();
     report::write(out, &page, common)?;

@@ -7,6 +7,7 @@ use crate::load::{self, Input, Remembered};
 use crate::plan::{self, Asked};
 use crate::render::{self, progress};
 use crate::watch::{self, Settings, Training, Watch};
+use harmonium::machine::Machine;
 use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{Plan, Stop, Trainer, initialise};
 use serde_json::{Value, json};
@@ -22,7 +23,6 @@ pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     /// The text of `run.toml`.
     pub(crate) table: Table,
-    pub(crate) machine: harmonium::machine::Machine,
 }
 
 pub(crate) fn run(command: &TrainCommand, common: &Common) -> Result<(), Failure> {
@@ -50,15 +50,15 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
         ));
     }
     let table = plan::merge(config, plan::flags(args, common.seed)?);
-    let prepared = prepare(model, plan::typed(&table)?)?;
+    let (prepared, machine) = prepare(model, plan::typed(&table)?)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
-    start(&prepared, &mut writer, common)
+    start(&prepared, machine, &mut writer, common)
         .and_then(|(ended, model)| finish(&ended, &model, writer, &args.out))
 }
 
 /// Opens the data and builds the machine: everything that can fail before a file is written.
-pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machine), Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -93,12 +93,13 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<Prepared, Failure
         None => None,
     };
     let table = plan::resolved(model, &asked, &input, units, &learning)?;
-    Ok(Prepared { asked, input, valid, plan: learning, table, machine })
+    Ok((Prepared { asked, input, valid, plan: learning, table }, machine))
 }
 
 /// Writes what was asked and checkpoint 0, then trains.
 pub(crate) fn start(
     prepared: &Prepared,
+    machine: Machine,
     writer: &mut RunWriter,
     common: &Common,
 ) -> Result<(Ended, Model), Failure> {
@@ -107,7 +108,7 @@ pub(crate) fn start(
     })?;
     writer.write_config(&text)?;
     writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
-    let trainer = Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
+    let trainer = Trainer::new(machine, &prepared.input.dataset, &prepared.plan)?;
     learn(prepared, trainer, None, writer, common)
 }
 
@@ -123,7 +124,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         ));
     }
     let hash = stored.get("provenance").and_then(|p| p.get("data-hash")).cloned();
-    let prepared = prepare(model, plan::typed(&plan::merge(stored, Table::new()))?)?;
+    let (prepared, machine) = prepare(model, plan::typed(&plan::merge(stored, Table::new()))?)?;
     let found = format!("{:016x}", prepared.input.about.content_hash);
     if hash.as_ref().and_then(toml::Value::as_str).is_some_and(|h| h != found) {
         return Err(Failure::new(
@@ -150,8 +151,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         // Killed before the first checkpoint: nothing was learned yet.
         writer.truncate_events(0)?;
         writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
-        let trainer =
-            Trainer::new(prepared.machine.clone(), &prepared.input.dataset, &prepared.plan)?;
+        let trainer = Trainer::new(machine, &prepared.input.dataset, &prepared.plan)?;
         let (ended, model) = learn(&prepared, trainer, None, &mut writer, common)?;
         return finish(&ended, &model, writer, &args.out);
     };
@@ -192,14 +192,15 @@ fn learn(
     let valid = prepared.valid.as_ref().map(|v| &v.dataset);
     let mut watch = Watch::new(writer, &prepared.input.dataset, valid, settings, from, bar)?;
     if from.is_none() {
-        watch.save(&trainer.checkpoint(), Training::GoesOn)?;
+        watch.save(trainer.checkpoint(), Training::GoesOn)?;
     }
     let start = Instant::now();
     let stop = trainer.run(&mut [&mut watch])?;
-    let last = trainer.checkpoint();
-    let ended = watch.end(&stop, &last)?;
-    let model = Model { about: ended.about, machine: last.machine };
-    Ok((Ended { stop, seconds: start.elapsed().as_secs_f64(), metrics: ended.metrics }, model))
+    let seconds = start.elapsed().as_secs_f64();
+    let left = watch.end(&stop, trainer.checkpoint())?;
+    let outcome = trainer.finish(stop);
+    let model = Model { about: left.about, machine: outcome.machine };
+    Ok((Ended { stop: outcome.stop, seconds, metrics: left.metrics }, model))
 }
 
 fn finish(ended: &Ended, model: &Model, writer: RunWriter, out: &str) -> Result<Told, Failure> {

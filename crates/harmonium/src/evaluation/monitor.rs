@@ -15,12 +15,15 @@
 use super::{bound, likelihood, pseudo};
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Batch, Engine, Machine, State};
+use crate::machine::{Batch, Engine, LayerId, Machine, State};
 use crate::sampling::{Clamp, MeanField, infer, posterior_factorises};
 use crate::training::Measurement;
+use crate::units::Units;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 
+/// Rows looked at together.
+const PIECE: usize = 64;
 /// Share of the rows that is looked at after each epoch.
 const SHARE: usize = 60;
 /// But at least this many, if there are.
@@ -33,10 +36,15 @@ pub struct Monitor<'d> {
     seed: u64,
 }
 
-/// One set of rows as the machine sees it.
+/// What is known of a set of rows.
+#[derive(Default)]
 struct Look {
-    batch: Batch,
-    posterior: State,
+    energies: Vec<f64>,
+    pseudo: Option<Vec<f64>>,
+    echoes: Vec<f64>,
+    /// Rows in which each binary hidden unit is almost surely off, and on.
+    off: Vec<usize>,
+    on: Vec<usize>,
 }
 
 impl<'d> Monitor<'d> {
@@ -63,41 +71,42 @@ impl<'d> Monitor<'d> {
     pub fn measure(
         &self,
         machine: &Machine,
+        engine: &Engine,
         chains: Option<&State>,
     ) -> Result<Vec<Measurement>, Error> {
-        let engine = Engine::new(machine);
         let mut found = Vec::new();
-        let mut add = |name: &str, value: f64, std_error: Option<f64>| {
-            found.push(Measurement { name: name.into(), value, std_error });
+        let mut add = |name: &str, (value, std_error): (f64, f64)| {
+            found.push(Measurement { name: name.into(), value, std_error: Some(std_error) });
         };
-        let train = Self::look(machine, &engine, self.train)?;
-        let train_energy = free_energies(machine, &train)?;
-        add("free_energy.train", train_energy.0, Some(train_energy.1));
+        let train = self.look(machine, engine, self.train)?;
+        let train_energy = mean_of(&train.energies);
+        add("free_energy.train", train_energy);
         if let Some(valid) = self.valid {
-            let valid = Self::look(machine, &engine, valid)?;
-            let energy = free_energies(machine, &valid)?;
-            add("free_energy.valid", energy.0, Some(energy.1));
-            let error = energy.1.hypot(train_energy.1);
-            add("free_energy_gap", energy.0 - train_energy.0, Some(error));
-            if let Some((mean, error)) = self.pseudo(machine, &valid)? {
-                add("pseudo_likelihood.valid", mean, Some(error));
+            let valid = self.look(machine, engine, valid)?;
+            let energy = mean_of(&valid.energies);
+            add("free_energy.valid", energy);
+            add("free_energy_gap", (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)));
+            if let Some(logs) = &valid.pseudo {
+                add("pseudo_likelihood.valid", mean_of(logs));
             }
         }
-        if let Some((mean, error)) = self.pseudo(machine, &train)? {
-            add("pseudo_likelihood.train", mean, Some(error));
+        if let Some(logs) = &train.pseudo {
+            add("pseudo_likelihood.train", mean_of(logs));
         }
         if let Some(chains) = chains {
             let clamp = Clamp::visible(machine);
             let mut x = chains.clone();
-            infer(machine, &engine, &clamp, &mut x, MeanField::default())?;
-            let (mean, error) = mean_of(&energies(machine, &clamp, &x)?);
-            add("free_energy.chains", mean, Some(error));
+            infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+            add("free_energy.chains", mean_of(&energies(machine, &clamp, &x)?));
         }
-        let (error, spread) = reconstruction(machine, &engine, &train)?;
-        add("reconstruction_error", error, Some(spread));
-        let (dead, saturated) = idle_units(machine, &train.posterior);
-        add("dead_units", dead, None);
-        add("saturated_units", saturated, None);
+        add("reconstruction_error", mean_of(&train.echoes));
+        let n = train.energies.len() as f64;
+        let idle = |rows: &[usize]| rows.iter().filter(|&&r| r as f64 > 0.99 * n).count() as f64;
+        for (name, value) in
+            [("dead_units", idle(&train.off)), ("saturated_units", idle(&train.on))]
+        {
+            found.push(Measurement { name: name.into(), value, std_error: None });
+        }
         Ok(found)
     }
 
@@ -112,8 +121,11 @@ impl<'d> Monitor<'d> {
         let mut found = Vec::new();
         for (name, data) in [("train", Some(self.train)), ("valid", self.valid)] {
             let Some(data) = data else { continue };
-            let x = Self::rows(machine, data).to_state(machine)?;
-            let logs = exact::log_sums(machine, &clamp, &x)?;
+            let mut logs = Vec::new();
+            for rows in Self::chosen(data).chunks(PIECE) {
+                let x = Self::batch(machine, data, rows).to_state(machine)?;
+                logs.extend(exact::log_sums(machine, &clamp, &x)?);
+            }
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
                 name: format!("log_likelihood.{name}"),
@@ -124,34 +136,62 @@ impl<'d> Monitor<'d> {
         Ok(found)
     }
 
-    /// The rows that are looked at: every so-many-th, presented always alike.
-    fn rows(machine: &Machine, data: &Dataset) -> Batch {
+    /// The numbers of the rows that are looked at: every so-many-th.
+    fn chosen(data: &Dataset) -> Vec<usize> {
         let n = (data.n_rows() / SHARE).max(LEAST_ROWS).min(data.n_rows());
+        (0..n).map(|k| k * data.n_rows() / n).collect()
+    }
+
+    /// Rows as a batch, presented always alike.
+    fn batch(machine: &Machine, data: &Dataset, rows: &[usize]) -> Batch {
         let mut batch = Batch::new(machine);
         let mut values = vec![0.0; data.n_columns()];
-        for k in 0..n {
-            let row = k * data.n_rows() / n;
+        for &row in rows {
             data.present_into(row, Stream::new(0), &mut values);
             batch.push(machine, &values, 1.0);
         }
         batch
     }
 
-    fn look(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
-        let batch = Self::rows(machine, data);
-        let mut posterior = batch.to_state(machine)?;
+    /// Looks at the rows piece by piece: states are large, and few numbers remain of them.
+    fn look(&self, machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
         let clamp = Clamp::visible(machine);
-        infer(machine, engine, &clamp, &mut posterior, MeanField::default())?;
-        Ok(Look { batch, posterior })
+        let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
+        for (piece, rows) in (0_u64..).zip(Self::chosen(data).chunks(PIECE)) {
+            let batch = Self::batch(machine, data, rows);
+            let mut x = batch.to_state(machine)?;
+            infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+            look.energies.extend(energies(machine, &clamp, &x)?);
+            look.echoes.extend(echoes(machine, engine, &x)?);
+            look.count_idle(machine, &x);
+            let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
+            match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
+                Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
+                // Deep machines and real data have none; that is no failure of the run.
+                Err(Error::Topology { .. }) => look.pseudo = None,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(look)
     }
+}
 
-    fn pseudo(&self, machine: &Machine, look: &Look) -> Result<Option<(f64, f64)>, Error> {
-        let visit = pseudo::Visit::One(Stream::new(self.seed));
-        match pseudo::log_pseudo_likelihood(machine, &look.batch, visit) {
-            Ok(logs) => Ok(Some(mean_of(&logs))),
-            // Deep machines and real data have none; that is no failure of the run.
-            Err(Error::Topology { .. }) => Ok(None),
-            Err(error) => Err(error),
+impl Look {
+    /// Counts binary hidden units that are almost surely off or on.
+    fn count_idle(&mut self, machine: &Machine, posterior: &State) {
+        let visible = machine.visible_layers();
+        let binary = |l: &LayerId| machine.layer(*l).units == Units::Binary;
+        let hidden = machine.layer_ids().filter(|l| !visible.contains(l)).filter(binary);
+        let hidden: Vec<LayerId> = hidden.collect();
+        let n: usize = hidden.iter().map(|&l| machine.layer(l).len()).sum();
+        self.off.resize(n, 0);
+        self.on.resize(n, 0);
+        for row in 0..posterior.n_rows() {
+            let means = hidden.iter().flat_map(|&l| posterior.row(l, row));
+            for ((m, off), on) in means.zip(&mut self.off).zip(&mut self.on) {
+                *off += usize::from(*m < 0.01);
+                *on += usize::from(*m > 0.99);
+            }
         }
     }
 }
@@ -161,42 +201,18 @@ fn energies(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Err
     Ok(bound::unnormalised(machine, clamp, x)?.into_iter().map(|b| -b).collect())
 }
 
-fn free_energies(machine: &Machine, look: &Look) -> Result<(f64, f64), Error> {
-    Ok(mean_of(&energies(machine, &Clamp::visible(machine), &look.posterior)?))
-}
-
-/// Squared distance of the data from its mean-field echo, per row.
-fn reconstruction(machine: &Machine, engine: &Engine, look: &Look) -> Result<(f64, f64), Error> {
+/// Squared distance of each row from its mean-field echo.
+fn echoes(machine: &Machine, engine: &Engine, posterior: &State) -> Result<Vec<f64>, Error> {
     let visible = machine.visible_layers();
     let hidden = machine.layer_ids().filter(|l| !visible.contains(l));
-    let mut echo = look.posterior.clone();
+    let mut echo = posterior.clone();
     infer(machine, engine, &Clamp::layers(hidden), &mut echo, MeanField::default())?;
     let distance = |row: usize| -> f64 {
         let pairs =
-            visible.iter().flat_map(|&l| look.posterior.row(l, row).iter().zip(echo.row(l, row)));
+            visible.iter().flat_map(|&l| posterior.row(l, row).iter().zip(echo.row(l, row)));
         pairs.map(|(a, b)| (a - b) * (a - b)).sum()
     };
-    Ok(mean_of(&(0..echo.n_rows()).map(distance).collect::<Vec<f64>>()))
-}
-
-/// Binary hidden units that are almost always off, and almost always on.
-fn idle_units(machine: &Machine, posterior: &State) -> (f64, f64) {
-    let n = posterior.n_rows() as f64;
-    let (mut dead, mut saturated) = (0, 0);
-    let visible = machine.visible_layers();
-    for l in machine.layer_ids().filter(|l| !visible.contains(l)) {
-        if machine.layer(l).units != crate::units::Units::Binary {
-            continue;
-        }
-        for i in 0..machine.layer(l).len() {
-            let share = |on: &dyn Fn(f64) -> bool| {
-                (0..posterior.n_rows()).filter(|&r| on(posterior.row(l, r)[i])).count() as f64 / n
-            };
-            dead += u32::from(share(&|m| m < 0.01) > 0.99);
-            saturated += u32::from(share(&|m| m > 0.99) > 0.99);
-        }
-    }
-    (f64::from(dead), f64::from(saturated))
+    Ok((0..echo.n_rows()).map(distance).collect())
 }
 
 fn mean_of(values: &[f64]) -> (f64, f64) {

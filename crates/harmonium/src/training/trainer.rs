@@ -56,6 +56,11 @@ impl View<'_, '_> {
         &self.trainer.machine
     }
 
+    /// The same, laid out for sampling.
+    pub fn engine(&self) -> &Engine {
+        &self.trainer.engine
+    }
+
     /// Everything that is needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
         self.trainer.checkpoint()
@@ -249,12 +254,13 @@ impl<'d> Trainer<'d> {
     fn step(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
         self.present();
-        self.engine.refresh(&self.machine);
         let data = self.side(progress, purpose::POSITIVE)?;
         let model = self.side(progress, purpose::NEGATIVE)?;
-        self.follow_activity(&data);
-        let centered_mean = self.centered_mean(&data);
-        let mut gradient = data.clone().minus(&model);
+        let means = data.bias.clone();
+        self.follow_activity(&means);
+        let centered_mean = self.centered_mean(&means);
+        let mut gradient = data.minus(&model);
+        drop(model);
         to_log_precision(&self.machine, &mut gradient);
         self.penalties.add_to(&self.machine, &self.activity, &centered_mean, &mut gradient);
         let gradient_norm = gradient.norm();
@@ -267,7 +273,8 @@ impl<'d> Trainer<'d> {
         let update_ratio = update_ratio(&self.machine, update);
         apply_normalised(&mut self.machine, update)?;
         self.penalties.project(&mut self.machine);
-        self.recenter(&data)?;
+        self.recenter(&means)?;
+        self.engine.refresh(&self.machine);
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
@@ -323,21 +330,21 @@ impl<'d> Trainer<'d> {
     }
 
     /// $q_l \leftarrow \rho q_l + (1-\rho)\langle x_l\rangle_\text{data}$ for the sparsity target.
-    fn follow_activity(&mut self, data: &Moments) {
+    fn follow_activity(&mut self, means: &[Vec<f64>]) {
         let decay = self.penalties.sparsity.map_or(0.0, |s| s.decay);
-        for (activity, mean) in self.activity.iter_mut().zip(&data.bias) {
+        for (activity, mean) in self.activity.iter_mut().zip(means) {
             activity.iter_mut().zip(mean).for_each(|(a, m)| *a = decay * *a + (1.0 - decay) * m);
         }
     }
 
-    fn centered_mean(&self, data: &Moments) -> Vec<Vec<f64>> {
-        let layers = self.machine.layers().iter().zip(&data.bias);
+    fn centered_mean(&self, means: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let layers = self.machine.layers().iter().zip(means);
         layers.map(|(l, m)| m.iter().zip(&l.offset).map(|(m, o)| m - o).collect()).collect()
     }
 
     /// Lets the offsets of hidden layers follow the means of the data phase, without changing
     /// the distribution. Those of visible layers are the means of the data already.
-    fn recenter(&mut self, data: &Moments) -> Result<(), Error> {
+    fn recenter(&mut self, means: &[Vec<f64>]) -> Result<(), Error> {
         if !self.plan.center || self.plan.offset_rate == 0.0 {
             return Ok(());
         }
@@ -346,7 +353,7 @@ impl<'d> Trainer<'d> {
             .machine
             .layers()
             .iter()
-            .zip(&data.bias)
+            .zip(means)
             .map(|(layer, mean)| match layer.role {
                 Role::Visible => layer.offset.clone(),
                 Role::Hidden => {
