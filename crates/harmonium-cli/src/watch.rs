@@ -48,6 +48,8 @@ pub(crate) struct Watch<'w, 'd> {
     seconds_before: f64,
     started: Instant,
     saved: Instant,
+    /// Time spent on measurements.
+    measuring: Duration,
     failure: Option<Failure>,
 }
 
@@ -91,6 +93,7 @@ impl<'w, 'd> Watch<'w, 'd> {
             metrics: json!({}),
             started: Instant::now(),
             saved: Instant::now(),
+            measuring: Duration::ZERO,
             failure: None,
             writer,
             settings,
@@ -127,16 +130,19 @@ impl<'w, 'd> Watch<'w, 'd> {
 
     /// Measures, writes the event and shows it.
     fn record(&mut self, view: &View<'_, '_>) -> Result<Option<String>, Failure> {
+        let start = Instant::now();
         let mut found = self.monitor.measure(view.machine(), view.engine(), view.chains())?;
         if self.monitor.affords_exact(view.machine()) {
             found.extend(self.monitor.measure_exact(view.machine())?);
         }
+        self.measuring += start.elapsed();
         let report = view.report;
         let mut event = json!({
             "event": "epoch",
             "epoch": view.epoch,
             "step": report.step,
             "seconds": self.seconds(),
+            "measuring_seconds": self.measuring.as_secs_f64(),
             "learning_rate": report.learning_rate,
             "gradient_norm": report.gradient_norm,
             "update_ratio": report.update_ratio,

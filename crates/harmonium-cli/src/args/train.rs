@@ -99,7 +99,7 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) posterior: Option<String>,
     /// Sweeps per step [default: 1]
-    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<String>,
     /// Chains of pcd and pt [default: 100]
@@ -115,39 +115,39 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) optimizer: Option<String>,
     /// The learning rate before decay [default: 0.01, 0.001 with Gaussian units]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) learning_rate: Option<f64>,
     /// What the rate is multiplied with: `1`, a line `1:0.01`, steps by epoch `1@0,0.1@10` [default: 1:0.01]
-    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decay: Option<String>,
     /// Momentum [default: 0.5@0,0.9@5]
-    #[arg(long, value_name = "SCHEDULE", help_heading = "Learning")]
+    #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) momentum: Option<String>,
     /// L1 penalty on weights [default: 0]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) l1: Option<f64>,
     /// L2 penalty on weights [default: 0.0002]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) l2: Option<f64>,
     /// Wanted mean activity of hidden units
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sparsity_target: Option<f64>,
     /// How strongly activities are pulled there [default: 0.001]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sparsity_cost: Option<f64>,
     /// Largest norm of the weights into one unit
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_norm: Option<f64>,
     /// Largest norm of the gradient
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clip: Option<f64>,
     /// Do not center the units
@@ -155,11 +155,11 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_center: bool,
     /// How fast offsets follow the data [default: 0.01]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) offset_rate: Option<f64>,
     /// Standard deviation of the first weights [default: 0.01]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) initial_std: Option<f64>,
     /// Sweeps of clamped Gibbs sampling on the data side [default: 10]
@@ -171,7 +171,7 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_sweeps: Option<usize>,
     /// Change below which mean field stops [default: 0.00001]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,
     /// Stop once the validation score has not risen for N epochs

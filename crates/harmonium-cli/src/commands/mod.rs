@@ -30,5 +30,6 @@ pub(crate) fn batch(
     for (row, out) in rows.zip(values.chunks_mut(data.n_columns())) {
         data.present_into(row, draw, out);
     }
-    Batch::from_rows(machine, &values).map_err(|error| Failure::from(error.in_rows_from(first)))
+    Batch::from_rows(machine, data.n_columns(), &values)
+        .map_err(|error| Failure::from(error.in_rows_from(first)))
 }

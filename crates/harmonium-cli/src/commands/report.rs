@@ -110,7 +110,10 @@ fn records(events: &[Value]) -> Vec<Record> {
                 .as_object()
                 .into_iter()
                 .flatten()
-                .filter(|(k, _)| !["event", "epoch", "step", "seconds"].contains(&k.as_str()))
+                .filter(|(k, _)| {
+                    !["event", "epoch", "step", "seconds", "measuring_seconds"]
+                        .contains(&k.as_str())
+                })
                 .filter(|(k, _)| !k.ends_with(".std_error"))
                 .filter_map(|(k, v)| Some((k.clone(), v.as_f64()?)))
                 .collect(),
@@ -214,7 +217,8 @@ fn posterior(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<State
     for (&row, out) in rows.iter().zip(values.chunks_mut(data.n_columns())) {
         data.present_into(row, Stream::new(0), out);
     }
-    let mut x = harmonium::machine::Batch::from_rows(machine, &values)?.to_state(machine)?;
+    let mut x = harmonium::machine::Batch::from_rows(machine, data.n_columns(), &values)?
+        .to_state(machine)?;
     infer(machine, engine, &Clamp::visible(machine), &mut x, MeanField::default())?;
     Ok(x)
 }

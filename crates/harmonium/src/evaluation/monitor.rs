@@ -22,6 +22,8 @@ use crate::units::Units;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 
+/// Terms times entries that cost less than a millisecond.
+const TRIFLE: f64 = 1e5;
 /// Rows looked at together.
 const PIECE: usize = 64;
 /// Share of the rows that is looked at after each epoch.
@@ -58,9 +60,10 @@ impl<'d> Monitor<'d> {
         let Ok(log2_terms) = exact::log2_terms(machine, &Clamp::none(), 1) else { return false };
         let clamp = Clamp::visible(machine);
         let entries: usize = machine.layers().iter().map(crate::machine::Layer::len).sum();
+        let cost = log2_terms.exp2() * entries as f64;
         // An epoch multiplies each row with all weights about six times.
         let epoch = 6.0 * self.train.n_rows() as f64 * machine.n_parameters() as f64;
-        posterior_factorises(machine, &clamp) && log2_terms.exp2() * entries as f64 <= 0.03 * epoch
+        posterior_factorises(machine, &clamp) && (cost <= 0.03 * epoch || cost <= TRIFLE)
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.

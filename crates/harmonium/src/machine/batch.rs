@@ -22,18 +22,28 @@ impl Batch {
         Self { layers: vec![Vec::new(); visible.len()], visible, lens, weights: Vec::new() }
     }
 
-    /// A batch of samples of weight 1, given row by row; the columns of a row fill the visible
-    /// layers in their order.
+    /// A batch of samples of weight 1, given row by row. The columns of a row fill the visible
+    /// layers in their order: one column per entry, or one per unit where categories are given as
+    /// whole numbers.
     ///
     /// # Errors
     ///
-    /// If the values do not fill whole rows, or one is impossible for its units.
-    pub fn from_rows(machine: &Machine, rows: &[f64]) -> Result<Self, Error> {
+    /// If the columns do not fit, the values do not fill whole rows, or one is impossible for its
+    /// units.
+    pub fn from_rows(machine: &Machine, n_columns: usize, values: &[f64]) -> Result<Self, Error> {
         let columns = Columns::of(machine);
-        let width = columns.matching(rows.len(), machine)?;
+        if values.is_empty() {
+            return Err(Error::Empty { what: "the batch".into() });
+        }
+        columns.accept(n_columns, machine)?;
+        if !values.len().is_multiple_of(n_columns) {
+            let (what, found) = (format!("rows of {n_columns} columns"), values.len());
+            return Err(Error::Shape { what, expected: n_columns, found });
+        }
         let mut batch = Self::new(machine);
-        for (row, values) in rows.chunks_exact(width).enumerate() {
-            batch.push_checked(machine, &columns, row, values, 1.0)?;
+        for (row, values) in values.chunks_exact(n_columns).enumerate() {
+            columns.check(machine, row, values)?;
+            batch.push(machine, values, 1.0);
         }
         Ok(batch)
     }
@@ -64,19 +74,6 @@ impl Batch {
             }
         }
         self.weights.push(weight);
-    }
-
-    fn push_checked(
-        &mut self,
-        machine: &Machine,
-        columns: &Columns,
-        row: usize,
-        values: &[f64],
-        weight: f64,
-    ) -> Result<(), Error> {
-        columns.check(machine, row, values)?;
-        self.push(machine, values, weight);
-        Ok(())
     }
 
     /// Number of samples.
@@ -139,19 +136,6 @@ impl Columns {
         Self {
             entries: visible.iter().map(|&l| machine.layer(l).len()).sum(),
             units: visible.iter().map(|&l| machine.layer(l).n_units()).sum(),
-        }
-    }
-
-    /// The row width that `n_values` values have, preferring one column per entry.
-    fn matching(&self, n_values: usize, machine: &Machine) -> Result<usize, Error> {
-        if n_values == 0 || self.entries == 0 {
-            return Err(Error::Empty { what: "the batch".into() });
-        }
-        let fits = |width: usize| n_values.is_multiple_of(width);
-        match (fits(self.entries), fits(self.units)) {
-            (true, _) => Ok(self.entries),
-            (_, true) => Ok(self.units),
-            _ => Err(self.mismatch(n_values, machine)),
         }
     }
 

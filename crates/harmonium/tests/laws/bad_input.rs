@@ -126,10 +126,11 @@ fn models_prove_their_topology() {
 
 #[test]
 fn values_that_units_cannot_take_are_found() {
-    let message = |units, values: &[f64]| {
+    let in_columns = |units, n: usize, values: &[f64]| {
         let machine = Rbm::new((units, 2), (Units::Binary, 1)).unwrap();
-        Batch::from_rows(machine.machine(), values).unwrap_err()
+        Batch::from_rows(machine.machine(), n, values).unwrap_err()
     };
+    let message = |units, values: &[f64]| in_columns(units, 2, values);
     let error = message(Units::Binary, &[0.0, 1.0, 1.0, 0.25]);
     assert_eq!(
         error.to_string(),
@@ -143,20 +144,24 @@ fn values_that_units_cannot_take_are_found() {
     assert!(message(Units::Gaussian, &[0.0, f64::INFINITY]).hint().contains("complete"));
     let potts = Units::Categorical { q: 3 };
     assert!(message(potts, &[0.0, 3.0]).to_string().contains("3 (row 0, column 1)"));
-    assert!(message(potts, &[1.0, 1.0, 0.0, 0.0, 0.0, 1.0]).to_string().contains("column 1"));
-    assert!(message(potts, &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]).to_string().contains("column 0"));
+    assert!(in_columns(potts, 6, &[1.0, 1.0, 0.0, 0.0, 0.0, 1.0]).to_string().contains("column 1"));
+    assert!(in_columns(potts, 6, &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]).to_string().contains("column 0"));
     assert_eq!(
-        message(potts, &[1.0; 7]).to_string(),
+        in_columns(potts, 7, &[1.0; 7]).to_string(),
         "the data has 7 columns, the visible layers take 6, or 2 with categories as whole numbers"
     );
     assert!(matches!(message(Units::Binary, &[]), Error::Empty { .. }));
+    assert!(matches!(message(Units::Binary, &[1.0, 0.0, 1.0]), Error::Shape { .. }));
 }
 
 #[test]
 fn whole_numbers_and_one_hot_groups_are_the_same_categories() {
     let machine = Rbm::new((Units::Categorical { q: 3 }, 2), (Units::Binary, 1)).unwrap();
     let state = |values: &[f64]| {
-        Batch::from_rows(machine.machine(), values).unwrap().to_state(machine.machine()).unwrap()
+        Batch::from_rows(machine.machine(), values.len(), values)
+            .unwrap()
+            .to_state(machine.machine())
+            .unwrap()
     };
     assert_eq!(state(&[2.0, 0.0]), state(&[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]));
 }

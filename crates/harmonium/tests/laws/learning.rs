@@ -38,7 +38,8 @@ fn batch_of(machine: &Machine, x: &State) -> Batch {
     let values: Vec<f64> = (0..x.n_rows())
         .flat_map(|r| machine.visible_layers().into_iter().flat_map(move |l| x.row(l, r).to_vec()))
         .collect();
-    Batch::from_rows(machine, &values).unwrap()
+    let n = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
+    Batch::from_rows(machine, n, &values).unwrap()
 }
 
 fn moments_of(
@@ -389,7 +390,7 @@ fn batch_of_data(machine: &Machine, data: &Dataset) -> Batch {
         data.present_into(row, Stream::new(0), &mut values);
         all.extend_from_slice(&values);
     }
-    Batch::from_rows(machine, &all).unwrap()
+    Batch::from_rows(machine, data.n_columns(), &all).unwrap()
 }
 
 /// Centering follows the data phase and changes nothing else.

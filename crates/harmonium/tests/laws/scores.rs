@@ -37,7 +37,8 @@ fn pseudo_likelihood_is_each_unit_given_the_others() {
     let mut tried = 0;
     for (name, machine) in all() {
         let x = some_states(&machine, 4, 71);
-        let batch = Batch::from_rows(&machine, &visible_rows(&machine, &x)).unwrap();
+        let n = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
+        let batch = Batch::from_rows(&machine, n, &visible_rows(&machine, &x)).unwrap();
         let found = log_pseudo_likelihood(&machine, &batch, Visit::All);
         let real = machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
         if real || !posterior_factorises(&machine, &Clamp::visible(&machine)) {

@@ -43,7 +43,7 @@ fn rows(data: &Dataset) -> Vec<Vec<f64>> {
 
 fn free_energy(machine: &Machine, rows: &[Vec<f64>]) -> f64 {
     let rbm = Rbm::try_from(machine.clone()).unwrap();
-    let batch = Batch::from_rows(machine, &rows.concat()).unwrap();
+    let batch = Batch::from_rows(machine, 64, &rows.concat()).unwrap();
     let energies = rbm.free_energy(&batch).unwrap();
     energies.iter().sum::<f64>() / energies.len() as f64
 }
