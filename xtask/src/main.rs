@@ -13,7 +13,8 @@ use std::time::Instant;
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
   cargo xtask bench NAME        measure: exact, gibbs
-  cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes";
+  cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
+                                kill-and-resume";
 
 /// Tests counted while they ran.
 #[derive(Default)]
@@ -28,6 +29,11 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["test"] => test(),
+        ["reproduce", "kill-and-resume"] => {
+            let args =
+                ["test", "--package", "harmonium-cli", "--test", "kill", "--", "--nocapture"];
+            step("fifty kills", &args, &[("HARMONIUM_KILLS", "50")], &mut Count::default())
+        }
         ["bench" | "reproduce", ..] => {
             let mut all =
                 vec!["run", "--release", "--quiet", "--package", "harmonium-benches", "--"];

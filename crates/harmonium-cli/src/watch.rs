@@ -31,6 +31,7 @@ const SCORES: [&str; 2] = ["log_likelihood.valid", "pseudo_likelihood.valid"];
 pub(crate) struct Settings {
     pub(crate) about: About,
     pub(crate) batches_per_epoch: u64,
+    pub(crate) epochs: u64,
     pub(crate) patience: Option<u64>,
     pub(crate) checkpoint_seconds: f64,
 }
@@ -131,9 +132,12 @@ impl<'w, 'd> Watch<'w, 'd> {
     /// Measures, writes the event and shows it.
     fn record(&mut self, view: &View<'_, '_>) -> Result<Option<String>, Failure> {
         let start = Instant::now();
-        let mut found = self.monitor.measure(view.machine(), view.engine(), view.chains())?;
-        if self.monitor.affords_exact(view.machine()) {
-            found.extend(self.monitor.measure_exact(view.machine())?);
+        let mut found = Vec::new();
+        if self.is_due(view.epoch) {
+            found = self.monitor.measure(view.machine(), view.engine(), view.chains())?;
+            if self.monitor.affords_exact(view.machine()) {
+                found.extend(self.monitor.measure_exact(view.machine())?);
+            }
         }
         self.measuring += start.elapsed();
         let report = view.report;
@@ -160,10 +164,17 @@ impl<'w, 'd> Watch<'w, 'd> {
             }
         }
         self.writer.append(&event)?;
-        self.metrics = metrics;
+        if !found.is_empty() {
+            self.metrics = metrics;
+        }
         self.bar.set_position(view.epoch);
         self.bar.set_message(self.message());
         self.follow_best(view, &found)
+    }
+
+    fn is_due(&self, epoch: u64) -> bool {
+        let every = self.monitor.every(self.settings.epochs);
+        epoch == 1 || epoch == self.settings.epochs || epoch.is_multiple_of(every)
     }
 
     fn message(&self) -> String {

@@ -90,7 +90,8 @@ fn description(model: &Model) -> String {
         .collect();
     let kind = model.about.config.get("model").and_then(Value::as_str).unwrap_or("machine");
     format!(
-        "A {kind} with layers {}; {} parameters. Trained for {} epochs ({} updates) with seed {}.",
+        "{} {kind} with layers {}; {} parameters. Trained for {} epochs ({} updates) with seed {}.",
+        if kind == "rbm" { "An" } else { "A" },
         layers.join(", "),
         model.machine.n_parameters(),
         model.about.epoch,

@@ -185,6 +185,7 @@ fn learn(
     bar.set_position(trainer.progress().epoch);
     let settings = Settings {
         about,
+        epochs: prepared.plan.epochs,
         batches_per_epoch: prepared.input.dataset.n_rows().div_ceil(prepared.plan.batch) as u64,
         patience: prepared.asked.settings.patience,
         checkpoint_seconds: prepared.asked.settings.checkpoint_seconds.unwrap_or(30.0),

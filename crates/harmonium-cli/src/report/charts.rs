@@ -50,7 +50,7 @@ const KNOWN: [Known; 13] = [
     known(
         "reconstruction_error",
         "Reconstruction error",
-        "per value",
+        "per sample",
         "Not a likelihood: it can fall while the model gets worse.",
     ),
     known("update_ratio", "Size of an update", "update / weights", "About 0.001 is healthy."),

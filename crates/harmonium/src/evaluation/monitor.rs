@@ -22,6 +22,8 @@ use crate::units::Units;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 
+/// Share of the training's time for measurements that are not exact.
+const BUDGET: f64 = 0.03;
 /// Terms times entries that cost less than a millisecond.
 const TRIFLE: f64 = 1e5;
 /// Rows looked at together.
@@ -55,7 +57,19 @@ impl<'d> Monitor<'d> {
         Self { train, valid, seed }
     }
 
-    /// Whether exact likelihoods cost less than a twentieth of an epoch.
+    /// After how many epochs to measure, so that it costs a few percent of the training: known
+    /// beforehand, because a run must not depend on how fast it went. At least ten times in all.
+    pub fn every(&self, epochs: u64) -> u64 {
+        let rows = |d: &Dataset| Self::chosen(d).len() as f64;
+        let looked = rows(self.train) + self.valid.map_or(0.0, rows);
+        // A row that is looked at costs about as much as one and a half that are learned from.
+        let cost = 1.5 * looked / self.train.n_rows() as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let every = (cost / BUDGET).ceil() as u64;
+        every.clamp(1, (epochs / 10).max(1))
+    }
+
+    /// Whether exact likelihoods cost little beside an epoch.
     pub fn affords_exact(&self, machine: &Machine) -> bool {
         let Ok(log2_terms) = exact::log2_terms(machine, &Clamp::none(), 1) else { return false };
         let clamp = Clamp::visible(machine);
@@ -63,7 +77,7 @@ impl<'d> Monitor<'d> {
         let cost = log2_terms.exp2() * entries as f64;
         // An epoch multiplies each row with all weights about six times.
         let epoch = 6.0 * self.train.n_rows() as f64 * machine.n_parameters() as f64;
-        posterior_factorises(machine, &clamp) && (cost <= 0.03 * epoch || cost <= TRIFLE)
+        posterior_factorises(machine, &clamp) && (cost <= 0.02 * epoch || cost <= TRIFLE)
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.
