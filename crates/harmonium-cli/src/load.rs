@@ -4,7 +4,10 @@ use crate::args::data::DataArgs;
 use crate::failure::Failure;
 use harmonium::machine::Machine;
 use harmonium::run::Model;
-use harmonium_data::{About, Binarize, Dataset, Format, Image, Summary, Table, open, open_dataset};
+use harmonium_data::{
+    About, Binarize, Dataset, Format, Image, Options, Summary, Table, open, open_dataset,
+    open_labels,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,10 +33,12 @@ pub(crate) struct Remembered {
     pub(crate) hash: String,
     /// Mean of each column.
     pub(crate) means: Vec<f64>,
+    /// Names of the classes, if labels were learned.
+    pub(crate) classes: Vec<String>,
 }
 
 impl Remembered {
-    pub(crate) fn of(input: &Input) -> Self {
+    pub(crate) fn of(input: &Input, classes: &[String]) -> Self {
         let mut reading = input.reading.clone();
         // Another file has its own variables.
         reading.variable = None;
@@ -43,6 +48,7 @@ impl Remembered {
             rows: input.dataset.n_rows(),
             hash: format!("{:016x}", input.about.content_hash),
             means: input.dataset.column_means(),
+            classes: classes.to_vec(),
         }
     }
 
@@ -97,6 +103,36 @@ pub(crate) fn data(spec: &str, reading: &DataArgs) -> Result<Input, Failure> {
     }
     let dataset = Dataset::new(loaded.table, binarize)?;
     Ok(Input { dataset, about: loaded.about, reading })
+}
+
+/// The same data with the class of each row as one-hot columns behind it. `known` are the classes
+/// a model was trained with; without it those that occur are taken, in order.
+pub(crate) fn with_labels(
+    mut input: Input,
+    path: &str,
+    known: Option<&[String]>,
+) -> Result<(Input, Vec<String>), Failure> {
+    let labels = open_labels(path, &Options::default())?;
+    labels.check_rows(input.dataset.n_rows())?;
+    let (classes, rows) = labels.compact();
+    let found: Vec<String> = classes.iter().map(|&c| labels.name(c)).collect();
+    let names = known.map_or_else(|| found.clone(), <[String]>::to_vec);
+    let places: Vec<Option<u32>> = found
+        .iter()
+        .map(|f| names.iter().position(|n| n == f).and_then(|p| u32::try_from(p).ok()))
+        .collect();
+    if let Some(unknown) = places.iter().position(Option::is_none) {
+        return Err(Failure::new(
+            format!(
+                "`{path}` has a class `{}` that the model was not trained with",
+                found[unknown]
+            ),
+            format!("its classes: {}", names.join(", ")),
+        ));
+    }
+    let of_row: Vec<u32> = rows.iter().filter_map(|&r| places[r as usize]).collect();
+    input.dataset = input.dataset.with_classes(&of_row, names.len())?;
+    Ok((input, names))
 }
 
 /// Opens data for a model: its own settings hold where none are given.

@@ -8,7 +8,7 @@ use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
 use crate::load::Input;
 use clap::{Args as _, Command};
-use harmonium::machine::Machine;
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm};
 use harmonium::training::Plan;
 use harmonium::units::Units;
@@ -136,6 +136,40 @@ pub(crate) fn default_binarize(asked: &Asked) -> Option<String> {
 
 /// The machine that was asked for, its parameters zero.
 pub(crate) fn machine(
+    model: &str,
+    asked: &Asked,
+    units: Units,
+    n_columns: usize,
+    n_classes: usize,
+) -> Result<Machine, Failure> {
+    let machine = unlabelled(model, asked, units, n_columns)?;
+    if n_classes == 0 {
+        return Ok(machine);
+    }
+    if model == "bm" {
+        return Err(Failure::new("`train bm` takes no labels", "train an rbm or a dbm with them"));
+    }
+    with_label_layer(&machine, n_classes)
+}
+
+/// The machine with a visible layer of one categorical unit, coupled with the top hidden layer.
+fn with_label_layer(machine: &Machine, n_classes: usize) -> Result<Machine, Failure> {
+    let labels = Layer::new("labels", Role::Visible, Units::Categorical { q: n_classes }, 1)?;
+    // After the visible layer, where the columns of the data expect it.
+    let mut layers = machine.layers().to_vec();
+    layers.insert(1, labels);
+    let moved = |l: LayerId| if l.0 == 0 { l } else { LayerId(l.0 + 1) };
+    let mut couplings = machine.couplings().to_vec();
+    for c in &mut couplings {
+        c.between = (moved(c.between.0), moved(c.between.1));
+    }
+    let top = LayerId(layers.len() - 1);
+    let weights = Matrix::zeros(n_classes, layers[top.0].len())?;
+    couplings.push(Coupling::between(LayerId(1), top, weights));
+    Ok(Machine::new(layers, couplings)?)
+}
+
+fn unlabelled(
     model: &str,
     asked: &Asked,
     units: Units,

@@ -344,3 +344,44 @@ fn a_closed_pipe_is_no_failure() {
         output.status.success() && !String::from_utf8_lossy(&output.stderr).contains("panicked")
     );
 }
+
+#[test]
+fn labels_are_learned_and_predicted() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let rows: String =
+        (0..80).map(|i| if i % 2 == 0 { "1,1,0,0\n" } else { "0,0,1,1\n" }).collect();
+    let labels: String = (0..80).map(|i| if i % 2 == 0 { "left\n" } else { "right\n" }).collect();
+    fs::write(file(&folder, "d.csv"), &rows).unwrap();
+    fs::write(file(&folder, "l.txt"), &labels).unwrap();
+    let line = "train rbm d.csv --labels l.txt --hidden 4 --rule exact --learning-rate 0.3 --epochs 300 --out r --json";
+    assert_eq!(harmonium(at, line).json()["epochs"].as_u64(), Some(300));
+    let inspected = harmonium(at, "inspect r --json").json();
+    assert_eq!(inspected["layers"][1]["name"], "labels");
+    // Data without labels: the class is filled in as what is missing.
+    assert_eq!(harmonium(at, "complete r d.csv --sweeps 100 --out p.csv").code, 0);
+    let text = fs::read_to_string(file(&folder, "p.csv")).unwrap();
+    for (i, line) in text.lines().enumerate() {
+        let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
+        assert_eq!(cells.len(), 6);
+        assert!(cells[4 + i % 2] > 0.9, "row {i}: {line}");
+    }
+    // ln p(data, label) = ln p(data) + ln p(label | data), and the last is almost certain.
+    let mean = |line: &str| harmonium(at, line).json()["log_likelihood"].as_f64().unwrap();
+    let (joint, alone) =
+        (mean("score r d.csv --labels l.txt --json"), mean("score r d.csv --json"));
+    assert!(joint <= alone && alone - joint < 0.1, "{joint} {alone}");
+    for command in
+        ["features r d.csv --out f.npy", "report r", "sample r --n 4 --sweeps 9 --out s.png"]
+    {
+        let said = harmonium(at, command);
+        assert_eq!(said.code, 0, "{command}: {}", said.err);
+    }
+    fs::write(file(&folder, "short.txt"), "left\nright\n").unwrap();
+    harmonium(at, "train rbm d.csv --labels short.txt --hidden 2 --out x")
+        .refuses("2 labels for 80 rows");
+    fs::write(file(&folder, "other.txt"), labels.replace("left", "up")).unwrap();
+    harmonium(at, "score r d.csv --labels other.txt").refuses("up");
+    fs::write(file(&folder, "one.txt"), labels.replace("left", "right")).unwrap();
+    harmonium(at, "train rbm d.csv --labels one.txt --hidden 2 --out x").refuses("one class");
+}

@@ -53,6 +53,14 @@ pub struct Dataset {
     table: Table,
     sampled: bool,
     weights: Option<Vec<f64>>,
+    classes: Option<Classes>,
+}
+
+/// The class of each sample, presented as one more column per class.
+#[derive(Clone, Debug)]
+struct Classes {
+    of_row: Vec<u32>,
+    n: usize,
 }
 
 impl Dataset {
@@ -77,7 +85,24 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at)?,
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None })
+        Ok(Self { table, sampled, weights: None, classes: None })
+    }
+
+    /// Adds `n_classes` columns after the others: 1 for the class of the row, 0 for the rest.
+    ///
+    /// # Errors
+    ///
+    /// If there is not one class below `n_classes` per row.
+    pub fn with_classes(mut self, classes: &[u32], n_classes: usize) -> Result<Self, Error> {
+        let n_rows = self.n_rows();
+        if classes.len() != n_rows {
+            return Err(Error::LabelCount { n_rows, found: classes.len() });
+        }
+        if let Some(row) = classes.iter().position(|c| *c as usize >= n_classes) {
+            return Err(Error::Class { row, class: classes[row], n_classes });
+        }
+        self.classes = Some(Classes { of_row: classes.to_vec(), n: n_classes });
+        Ok(self)
     }
 
     /// Gives each sample a weight.
@@ -100,17 +125,35 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The rows named, in that order, with their weights and classes.
+    ///
+    /// # Errors
+    ///
+    /// If no row is named.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn select_rows(&self, rows: &[usize]) -> Result<Self, Error> {
+        let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
+        let classes = self
+            .classes
+            .as_ref()
+            .map(|c| Classes { of_row: rows.iter().map(|&r| c.of_row[r]).collect(), n: c.n });
+        Ok(Self { table: self.table.select_rows(rows)?, sampled: self.sampled, weights, classes })
+    }
+
     /// Number of samples.
     pub fn n_rows(&self) -> usize {
         self.table.n_rows()
     }
 
-    /// Number of values in a sample.
+    /// Number of values in a sample, the columns of its class included.
     pub fn n_columns(&self) -> usize {
-        self.table.n_columns()
+        self.table.n_columns() + self.classes.as_ref().map_or(0, |c| c.n)
     }
 
-    /// What is presented.
+    /// What is presented, without classes.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -135,7 +178,8 @@ impl Dataset {
         self.means_into(row, out);
         if self.sampled {
             let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
-            for (block, chunk) in (0_u32..).zip(out.chunks_mut(4)) {
+            let drawn = &mut out[..self.table.n_columns()];
+            for (block, chunk) in (0_u32..).zip(drawn.chunks_mut(4)) {
                 let words = draw.words(site, block);
                 for (o, w) in chunk.iter_mut().zip(words) {
                     *o = f64::from(harmonium_kernels::random::to_uniform(w) < *o);
@@ -151,7 +195,12 @@ impl Dataset {
     /// If `out` is not as long as a row, or there is no such row.
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
         let scale = if self.sampled { 1.0 / f64::from(self.table.full_scale()) } else { 1.0 };
-        let n = self.n_columns();
+        let n = self.table.n_columns();
+        let (out, one_hot) = out.split_at_mut(n);
+        if let Some(classes) = &self.classes {
+            one_hot.fill(0.0);
+            one_hot[classes.of_row[row] as usize] = 1.0;
+        }
         match self.table.values() {
             Values::Bits(bits) => bits.unpack_row_into(row, out),
             Values::Bytes(bytes) => {

@@ -212,6 +212,16 @@ pub enum Error {
         /// The value found.
         value: f32,
     },
+    /// A class that a set of classes does not have.
+    #[error("row {row} is of class {class}, but there are {n_classes} classes")]
+    Class {
+        /// The row, from 0.
+        row: usize,
+        /// Its class.
+        class: u32,
+        /// Number of classes.
+        n_classes: usize,
+    },
     /// Labels and rows differ in number.
     #[error("{found} labels for {n_rows} rows")]
     LabelCount {
@@ -308,6 +318,7 @@ impl Error {
             Self::LabelColumn { .. } => "columns count from 0, and -1 is the last",
             Self::PackedWidth { .. } => "give `--packed-bits` the number of columns before packing",
             Self::NotAByte { .. } => "leave `--packed-bits` out: this data is not packed",
+            Self::Class { .. } => "number the classes from 0, or train with all of them",
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",

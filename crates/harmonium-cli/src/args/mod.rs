@@ -197,6 +197,9 @@ pub(crate) struct ScoreArgs {
     pub(crate) model: String,
     /// The samples
     pub(crate) data: String,
+    /// The class of each row, for models that learned labels; without it they are summed out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<String>,
     /// auto is exact where that is affordable, else pseudo
     #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "pseudo", "free-energy"])]
     pub(crate) method: String,

@@ -32,7 +32,8 @@ impl Observed {
     /// Every cell that the mask or a NaN does not take away.
     pub(super) fn new(machine: &Machine, data: &Dataset, mask: &Mask) -> Result<Self, Failure> {
         let visible = machine.visible_layers();
-        let n_entries: usize = visible.iter().map(|&l| machine.layer(l).len()).sum();
+        let given = super::given_layers(machine, data.n_columns());
+        let n_entries: usize = given.iter().map(|&l| machine.layer(l).len()).sum();
         if data.n_columns() != n_entries {
             return Err(Failure::new(
                 format!(
@@ -54,6 +55,13 @@ impl Observed {
             let (len, group) = (machine.layer(l).len(), machine.layer(l).units.group());
             let mut held = BitMatrix::zeros(n_rows, machine.layer(l).n_units());
             let mut values = vec![0.0; n_rows * len];
+            if !given.contains(&l) {
+                // A layer the data does not have is missing as a whole.
+                observed.n_missing += n_rows * (len / group);
+                observed.layers.push((l, values));
+                observed.clamp = observed.clamp.with_mask(l, held);
+                continue;
+            }
             for row in 0..n_rows {
                 let cells = &rows[row * n_entries + start..row * n_entries + start + len];
                 for unit in 0..len / group {

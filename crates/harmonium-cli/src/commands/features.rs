@@ -5,8 +5,7 @@ use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::{load, render};
 use harmonium::machine::{Engine, LayerId, Role};
-use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, Inference, MeanField, infer};
+use harmonium::sampling::{Inference, MeanField, infer};
 use serde_json::json;
 
 /// Rows inferred at a time.
@@ -19,14 +18,13 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let machine = &model.machine;
     let layers = layers(args, machine)?;
     let input = load::data_for(&args.data, &args.reading, &remembered)?;
-    let (engine, clamp) = (Engine::new(machine), Clamp::visible(machine));
+    let engine = Engine::new(machine);
     let n_columns = layers.iter().map(|&l| machine.layer(l).len()).sum();
     let mut values = Vec::new();
     let mut unconverged = 0;
     for start in (0..input.dataset.n_rows()).step_by(ROWS) {
         let rows = start..(start + ROWS).min(input.dataset.n_rows());
-        let mut x =
-            super::batch(machine, &input.dataset, rows, Stream::new(0))?.to_state(machine)?;
+        let (mut x, clamp) = super::states(machine, &input.dataset, rows)?;
         if let Inference::MeanField(report) =
             infer(machine, &engine, &clamp, &mut x, MeanField::default())?
         {

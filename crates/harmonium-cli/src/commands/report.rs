@@ -210,17 +210,13 @@ fn pictures(
     Ok(())
 }
 
-/// Rows spread over the data, with the means of their hidden units.
+/// Rows spread over the data, with the means of the units it does not hold.
 fn posterior(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<State, Failure> {
     let n = data.n_rows().min(ROWS);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
-    let mut values = vec![0.0; n * data.n_columns()];
-    for (&row, out) in rows.iter().zip(values.chunks_mut(data.n_columns())) {
-        data.present_into(row, Stream::new(0), out);
-    }
-    let mut x = harmonium::machine::Batch::from_rows(machine, data.n_columns(), &values)?
-        .to_state(machine)?;
-    infer(machine, engine, &Clamp::visible(machine), &mut x, MeanField::default())?;
+    let chosen = data.select_rows(&rows)?;
+    let (mut x, clamp) = super::states(machine, &chosen, 0..n)?;
+    infer(machine, engine, &clamp, &mut x, MeanField::default())?;
     Ok(x)
 }
 

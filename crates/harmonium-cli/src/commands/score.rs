@@ -4,11 +4,10 @@ use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::{load, render};
+use harmonium::evaluation::bound;
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
-use harmonium::evaluation::{bound, likelihood};
 use harmonium::exact;
-use harmonium::machine::{Engine, Machine};
-use harmonium::random::Stream;
+use harmonium::machine::{Engine, Machine, State};
 use harmonium::sampling::{Clamp, MeanField, infer, posterior_factorises};
 use harmonium_data::Dataset;
 use serde_json::json;
@@ -33,7 +32,10 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         output::check_free(out, args.force)?;
     }
     let (model, remembered) = load::model(&args.model)?;
-    let input = load::data_for(&args.data, &args.reading, &remembered)?;
+    let mut input = load::data_for(&args.data, &args.reading, &remembered)?;
+    if let Some(path) = &args.labels {
+        (input, _) = load::with_labels(input, path, Some(&remembered.classes))?;
+    }
     let (machine, data) = (&model.machine, &input.dataset);
     let method = match args.method.as_str() {
         "auto" => choose(machine)?,
@@ -41,9 +43,7 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     };
     let scores = match method {
         "exact" => exact_scores(machine, data)?,
-        "pseudo" => each(machine, data, "pseudo", |batch| {
-            log_pseudo_likelihood(machine, batch, Visit::All)
-        })?,
+        "pseudo" => pseudo_likelihoods(machine, data)?,
         _ => free_energies(machine, data)?,
     };
     if let Some(out) = &args.out {
@@ -65,42 +65,60 @@ fn choose(machine: &Machine) -> Result<&'static str, Failure> {
     })
 }
 
+/// The log-probability of what the data holds; layers it does not fill are summed out.
 fn exact_scores(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
-    let found = likelihood::exact(machine, data)?;
-    Ok(Scores {
-        method: "exact",
-        mean: found.mean,
-        data_std_error: found.data_std_error,
-        log_z: Some(found.log_partition),
-        rows: found.rows,
-    })
+    let log_z = exact::log_partition(machine)?;
+    let scores = each(machine, data, "exact", |x, clamp| {
+        Ok(exact::log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())
+    })?;
+    Ok(Scores { log_z: Some(log_z), ..scores })
 }
 
 /// The free energy, or its variational bound where hidden units see each other.
 fn free_energies(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
-    let (engine, clamp) = (Engine::new(machine), Clamp::visible(machine));
-    each(machine, data, "free-energy", |batch| {
-        let mut x = batch.to_state(machine)?;
-        infer(machine, &engine, &clamp, &mut x, MeanField::default())?;
-        Ok(bound::unnormalised(machine, &clamp, &x)?.into_iter().map(|b| -b).collect())
+    let engine = Engine::new(machine);
+    each(machine, data, "free-energy", |x, clamp| {
+        let mut x = x.clone();
+        infer(machine, &engine, clamp, &mut x, MeanField::default())?;
+        Ok(bound::unnormalised(machine, clamp, &x)?.into_iter().map(|b| -b).collect())
     })
+}
+
+fn pseudo_likelihoods(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
+    let mut rows = Vec::with_capacity(data.n_rows());
+    for range in pieces(data) {
+        let batch = super::batch(machine, data, range)?;
+        rows.extend(log_pseudo_likelihood(machine, &batch, Visit::All)?);
+    }
+    Ok(Scores::of("pseudo", rows))
+}
+
+fn pieces(data: &Dataset) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let n = data.n_rows();
+    (0..n).step_by(ROWS).map(move |start| start..(start + ROWS).min(n))
 }
 
 fn each(
     machine: &Machine,
     data: &Dataset,
     method: &'static str,
-    score: impl Fn(&harmonium::machine::Batch) -> Result<Vec<f64>, harmonium::Error>,
+    score: impl Fn(&State, &Clamp) -> Result<Vec<f64>, harmonium::Error>,
 ) -> Result<Scores, Failure> {
     let mut rows = Vec::with_capacity(data.n_rows());
-    for start in (0..data.n_rows()).step_by(ROWS) {
-        let range = start..(start + ROWS).min(data.n_rows());
-        rows.extend(score(&super::batch(machine, data, range, Stream::new(0))?)?);
+    for range in pieces(data) {
+        let (x, clamp) = super::states(machine, data, range)?;
+        rows.extend(score(&x, &clamp)?);
     }
-    let n = rows.len() as f64;
-    let mean = rows.iter().sum::<f64>() / n;
-    let spread = rows.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    Ok(Scores { method, mean, data_std_error: (spread / n).sqrt(), log_z: None, rows })
+    Ok(Scores::of(method, rows))
+}
+
+impl Scores {
+    fn of(method: &'static str, rows: Vec<f64>) -> Self {
+        let n = rows.len() as f64;
+        let mean = rows.iter().sum::<f64>() / n;
+        let spread = rows.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Self { method, mean, data_std_error: (spread / n).sqrt(), log_z: None, rows }
+    }
 }
 
 fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure> {

@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     /// The text of `run.toml`.
     pub(crate) table: Table,
+    /// Names of the classes, if labels are learned.
+    pub(crate) classes: Vec<String>,
 }
 
 pub(crate) fn run(command: &TrainCommand, common: &Common) -> Result<(), Failure> {
@@ -70,10 +72,27 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machin
     }
     let input = load::data(&spec, &asked.reading)?;
     let units = plan::visible_units(&asked, &input)?;
-    let mut machine = plan::machine(model, &asked, units, input.dataset.n_columns())?;
+    let n_columns = input.dataset.n_columns();
+    let (input, classes) = match &asked.settings.labels {
+        Some(path) => load::with_labels(input, path, None)?,
+        None => (input, Vec::new()),
+    };
+    if classes.len() == 1 {
+        return Err(Failure::new(
+            "the labels are all of one class",
+            "labels that never differ say nothing: leave them out",
+        ));
+    }
+    let mut machine = plan::machine(model, &asked, units, n_columns, classes.len())?;
     let learning = plan::learning(&asked, &machine)?;
     initialise(&mut machine, &input.dataset, &learning)?;
     let valid = match &asked.settings.valid {
+        Some(_) if !classes.is_empty() => {
+            return Err(Failure::new(
+                "`--valid` and `--labels` cannot be used together yet",
+                "leave `--valid` out, and score the model on the validation data afterwards",
+            ));
+        }
         Some(spec) => {
             let mut reading = input.reading.clone();
             reading.variable.clone_from(&asked.reading.variable);
@@ -93,7 +112,7 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machin
         None => None,
     };
     let table = plan::resolved(model, &asked, &input, units, &learning)?;
-    Ok((Prepared { asked, input, valid, plan: learning, table }, machine))
+    Ok((Prepared { asked, input, valid, plan: learning, table, classes }, machine))
 }
 
 /// Writes what was asked and checkpoint 0, then trains.
@@ -178,7 +197,8 @@ fn learn(
     let about = About {
         seed: prepared.plan.seed,
         config: plan::without_paths(&prepared.table),
-        data: serde_json::to_value(Remembered::of(&prepared.input)).unwrap_or_default(),
+        data: serde_json::to_value(Remembered::of(&prepared.input, &prepared.classes))
+            .unwrap_or_default(),
         ..About::default()
     };
     let bar = progress::bar(prepared.plan.epochs, "training", common);
