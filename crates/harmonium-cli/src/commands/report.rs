@@ -1,6 +1,7 @@
 //! `harmonium report`: a page about a run.
 
 use super::sample::{visible_means, visible_rows};
+use super::score::exact_scores;
 use crate::args::{Common, ReportArgs};
 use crate::failure::Failure;
 use crate::load::{self, Remembered};
@@ -143,7 +144,7 @@ fn scores(model: &Model, data: Option<&Dataset>) -> Result<Vec<(String, String)>
         let small =
             data.filter(|d| d.n_rows() as f64 * machine.n_parameters() as f64 <= SAMPLE_COST);
         if let Some(data) = small {
-            let found = harmonium::evaluation::likelihood::exact(machine, data)?;
+            let found = exact_scores(machine, data)?;
             let text = format!("{:.4} ± {:.4} nats", found.mean, found.data_std_error);
             scores.push(("log-likelihood of the training data (exact)".to_owned(), text));
         }

@@ -18,11 +18,11 @@ const AUTO_LOG2_TERMS: f64 = 26.0;
 const ROWS: usize = 256;
 
 /// Scores of each row, and what they are.
-struct Scores {
+pub(super) struct Scores {
     method: &'static str,
     rows: Vec<f64>,
-    mean: f64,
-    data_std_error: f64,
+    pub(super) mean: f64,
+    pub(super) data_std_error: f64,
     log_z: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ fn choose(machine: &Machine) -> Result<&'static str, Failure> {
 }
 
 /// The log-probability of what the data holds; layers it does not fill are summed out.
-fn exact_scores(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
+pub(super) fn exact_scores(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
     let log_z = exact::log_partition(machine)?;
     let scores = each(machine, data, "exact", |x, clamp| {
         Ok(exact::log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())

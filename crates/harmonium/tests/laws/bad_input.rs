@@ -56,6 +56,12 @@ fn machines_that_do_not_fit_are_named() {
         message(potts, vec![inside]),
         "the lateral weights of `p` couple entries 3 and 5 of one unit"
     );
+    for pair in [(0, 1), (0, 2), (4, 5)] {
+        let inside = Triangle::from_fn(6, |i, j| f64::from(u8::from((i, j) == pair))).unwrap();
+        let potts = vec![layer("p", Units::Categorical { q: 3 }, 2)];
+        let refused = Machine::new(potts, vec![Coupling::lateral(LayerId(0), inside)]);
+        assert_eq!(refused, Err(Error::InsideOneUnit { layer: "p".into(), entry: pair }));
+    }
     let self_matrix = Coupling::between(LayerId(0), LayerId(0), Matrix::zeros(4, 4).unwrap());
     assert!(Machine::new(two(), vec![self_matrix]).is_err());
     let mut ragged = vec![layer("p", Units::Categorical { q: 3 }, 2)];

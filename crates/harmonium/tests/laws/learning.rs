@@ -242,6 +242,7 @@ fn a_fresh_machine_has_the_means_of_the_data() {
         initialise(&mut machine, &data, &plan).unwrap();
         let one = State::zeros(&machine, 1).unwrap();
         let moments = exact::moments(&machine, &Clamp::none(), &one, &[1.0]).unwrap();
+        assert_eq!(machine.constant(), 0.0, "{name}: a fresh machine has no constant");
         let means = data.column_means();
         let model = machine.visible_layers().into_iter().flat_map(|l| moments.bias[l.0].clone());
         for (a, b) in means.iter().zip(model) {
