@@ -289,6 +289,7 @@ fn bad_words_get_a_way_out() {
         ("train rbm digits --hidden 3 --momentum 2 --out x", "momentum"),
         ("train rbm digits --hidden 3 --decay x --out x", "x"),
         ("train rbm digits --hidden 3 --rule magic --out x", "magic"),
+        ("train rbm digits --hidden 3 --patience 3 --out x", "--patience"),
         ("train rbm digits --hidden 3 --visible spin --out x", "spin"),
         ("train rbm digits --hidden 3 --binarize 7 --out x", "7"),
         ("train rbm digits --hidden 3 --columns 60..70 --out x", "70"),

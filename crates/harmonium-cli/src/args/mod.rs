@@ -4,6 +4,7 @@ pub(crate) mod data;
 pub(crate) mod train;
 
 use crate::failure::Failure;
+use crate::load;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
@@ -36,8 +37,8 @@ pub(crate) struct Common {
     /// Show no progress
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Arithmetic of sampling; `auto` is f32 or better
-    #[arg(long, global = true, default_value = "auto", value_parser = ["auto", "f32"])]
+    /// Least precision of sampling; this version always uses f64
+    #[arg(long, global = true, default_value = "auto", value_parser = ["auto", "f32", "i16"])]
     pub(crate) precision: String,
 }
 
@@ -49,6 +50,12 @@ impl Common {
 
     /// Sets the number of threads of the whole process.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
+        if self.precision != "auto" {
+            let asked = &self.precision;
+            load::note_on_stderr(&format!(
+                "`--precision {asked}`: this version computes in f64 throughout"
+            ));
+        }
         let Some(n) = self.threads else { return Ok(()) };
         if n == 0 || n > 4096 {
             return Err(Failure::new(

@@ -70,6 +70,12 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machin
     if asked.reading.binarize.is_none() {
         asked.reading.binarize = plan::default_binarize(&asked);
     }
+    if asked.settings.patience.is_some() && asked.settings.valid.is_none() {
+        return Err(Failure::new(
+            "`--patience` has nothing to watch",
+            "give it validation data with `--valid DATA`",
+        ));
+    }
     let input = load::data(&spec, &asked.reading)?;
     let units = plan::visible_units(&asked, &input)?;
     let n_columns = input.dataset.n_columns();
