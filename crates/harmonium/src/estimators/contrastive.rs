@@ -1,9 +1,9 @@
 //! Contrastive divergence (Hinton 2002): the model side from chains that start at the data.
 
 use super::gibbs::sample_posterior;
-use super::{Context, Estimator, Side, Snapshot, last_free_block, normalised};
+use super::{Context, Estimator, Side, last_free_block, normalised};
 use crate::error::Error;
-use crate::machine::{Machine, State};
+use crate::machine::State;
 use crate::sampling::{Clamp, average_block, gibbs, posterior_factorises};
 
 /// Sweeps over the hidden units before the chains are let go, where the posterior does not
@@ -33,13 +33,5 @@ impl Estimator for Contrastive {
         self.weights = normalised(batch);
         let state = self.particles.insert(x);
         Ok(Side::Particles { state, weights: &self.weights })
-    }
-
-    fn export(&self, _: &Machine) -> Snapshot {
-        Snapshot::default()
-    }
-
-    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Both sides by exact sums: what the others approximate.
 
-use super::{Context, Estimator, Side, Snapshot, normalised};
+use super::{Context, Estimator, Side, normalised};
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Machine, State};
+use crate::machine::State;
 use crate::sampling::{Clamp, average_block, free_layers, posterior_factorises};
 
 /// The exact posterior of the hidden units: in closed form where it factorises (every RBM), by
@@ -31,14 +31,6 @@ impl Estimator for ExactPosterior {
         let state = self.particles.insert(x);
         Ok(Side::Particles { state, weights: &self.weights })
     }
-
-    fn export(&self, _: &Machine) -> Snapshot {
-        Snapshot::default()
-    }
-
-    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// The model's own distribution by enumeration.
@@ -53,13 +45,5 @@ impl Estimator for ExactModel {
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let x = State::zeros(context.machine, 1)?;
         Ok(Side::Moments(exact::moments(context.machine, &Clamp::none(), &x, &[1.0])?))
-    }
-
-    fn export(&self, _: &Machine) -> Snapshot {
-        Snapshot::default()
-    }
-
-    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
-        Ok(())
     }
 }

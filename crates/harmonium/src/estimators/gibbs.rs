@@ -1,8 +1,8 @@
 //! The data side by Gibbs sampling with the data clamped.
 
-use super::{Context, Estimator, Side, Snapshot, last_free_block, normalised};
+use super::{Context, Estimator, Side, last_free_block, normalised};
 use crate::error::Error;
-use crate::machine::{Base, Machine, State};
+use crate::machine::{Base, State};
 use crate::sampling::{Clamp, average_block, gibbs, independent};
 
 /// Samples of the posterior of each data point, from chains started anew for each batch.
@@ -47,13 +47,5 @@ impl Estimator for ClampedGibbs {
         self.weights = normalised(batch);
         let state = self.particles.insert(x);
         Ok(Side::Particles { state, weights: &self.weights })
-    }
-
-    fn export(&self, _: &Machine) -> Snapshot {
-        Snapshot::default()
-    }
-
-    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 //! With $q$ held at its fixed point the gradient of the bound is $\langle s\rangle_q - \langle
 //! s\rangle_\text{model}$ (Salakhutdinov & Hinton 2009).
 
-use super::{Context, Estimator, Side, Snapshot, normalised};
+use super::{Context, Estimator, Side, normalised};
 use crate::error::Error;
-use crate::machine::{Machine, State};
+use crate::machine::State;
 use crate::sampling::{Clamp, Convergence, MeanField, mean_field};
 
 /// Means of the factorised posterior of each sample.
@@ -41,13 +41,5 @@ impl Estimator for MeanFieldPosterior {
 
     fn convergence(&self) -> Option<Convergence> {
         self.convergence
-    }
-
-    fn export(&self, _: &Machine) -> Snapshot {
-        Snapshot::default()
-    }
-
-    fn import(&mut self, _: &Machine, _: &Snapshot) -> Result<(), Error> {
-        Ok(())
     }
 }

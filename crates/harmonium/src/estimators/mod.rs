@@ -101,15 +101,20 @@ pub trait Estimator: Send {
         None
     }
 
-    /// Everything the next estimate depends on besides the machine and the batch.
-    fn export(&self, machine: &Machine) -> Snapshot;
+    /// Everything the next estimate depends on besides the machine and the batch: nothing, unless
+    /// it keeps chains.
+    fn export(&self, _machine: &Machine) -> Snapshot {
+        Snapshot::default()
+    }
 
     /// Takes up what [`Estimator::export`] gave.
     ///
     /// # Errors
     ///
     /// If the snapshot belongs to another machine or configuration.
-    fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error>;
+    fn import(&mut self, _machine: &Machine, _snapshot: &Snapshot) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The batch's weights, summing to 1: a short last batch counts by what it holds.
