@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// Entries that any sparse file may have once it is dense.
-const FREE: u64 = 1 << 24;
+const FREE: u64 = 1 << 20;
 /// Dense entries for each stored one on top.
 const PER_ENTRY: u64 = 1 << 10;
 
