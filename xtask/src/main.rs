@@ -59,7 +59,12 @@ fn test() -> bool {
     let done = step("formatting", &["fmt", "--all", "--check"], &[], &mut count)
         && step("lints", &lints, &[], &mut count)
         && step("the library without readers", &slim, &[], &mut count)
-        && step("tests", &["test", "--workspace", "--all-targets"], &[], &mut count)
+        && step(
+            "tests",
+            &["test", "--workspace", "--all-targets", "--no-fail-fast"],
+            &[],
+            &mut count,
+        )
         && step("doctests", &["test", "--workspace", "--doc"], &[], &mut count)
         && step("docs", &docs, &[warnings], &mut count);
     println!("\n{} s", start.elapsed().as_secs());

@@ -66,5 +66,24 @@ fn help_and_version_are_results() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("demo"));
     assert!(harmonium(&["--version"]).1.starts_with("harmonium "));
-    assert!(harmonium(&["demo", "--help"]).1.contains("Example:"));
+    for command in [
+        "demo",
+        "train",
+        "sample",
+        "complete",
+        "score",
+        "logz",
+        "features",
+        "inspect",
+        "report",
+        "convert",
+        "data",
+        "completions",
+    ] {
+        let (code, out, _) = harmonium(&[command, "--help"]);
+        assert!(code == 0 && out.contains("Example"), "`{command} --help` has no example: {out}");
+    }
+    for model in ["rbm", "bm", "dbm"] {
+        assert!(harmonium(&["train", model, "--help"]).1.contains("Example"), "{model}");
+    }
 }
