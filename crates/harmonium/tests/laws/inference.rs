@@ -145,6 +145,32 @@ fn the_fixed_point_is_stationary_and_reported() {
     }
 }
 
+/// Damping keeps that share of the old value: one damped sweep of an RBM's posterior goes part of
+/// the way to the mean.
+#[test]
+fn a_damped_sweep_goes_part_of_the_way() {
+    let (name, machine) = discrete().remove(0);
+    let engine = Engine::new(&machine);
+    let clamp = Clamp::visible(&machine);
+    let start = random_means(&machine, &some_states(&machine, 3, 23), 6);
+    let sweep = |damping: f64| {
+        let mut q = start.clone();
+        let one = MeanField { tolerance: 0.0, max_sweeps: 1, damping };
+        let report = mean_field(&machine, &engine, &clamp, &mut q, one).unwrap();
+        (q, report.change)
+    };
+    let ((full, whole_change), (damped, change)) = (sweep(0.0), sweep(0.75));
+    assert_close(0.25 * whole_change, change, 1e-12, &name);
+    for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+        for row in 0..3 {
+            let ends = start.row(l, row).iter().zip(full.row(l, row));
+            for ((old, new), found) in ends.zip(damped.row(l, row)) {
+                assert_close(0.75 * old + 0.25 * new, *found, 1e-12, &name);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_has_not_converged_says_so() {
     let (_, machine) = discrete().into_iter().find(|m| m.0 == "lateral of binary").unwrap();
