@@ -13,6 +13,9 @@ use rayon::prelude::*;
 /// Rows of a weight matrix whose moments one task sums: few enough to stay in the cache.
 const ROWS_PER_TASK: usize = 32;
 
+/// Products below which waking other threads costs more than they save.
+const WORTH_THREADS: usize = 500_000;
+
 /// One number per parameter: moments, a gradient, or what an optimiser keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
@@ -169,8 +172,14 @@ fn add_products(
             }
         }
     } else {
-        let pieces = out.par_chunks_mut(ROWS_PER_TASK * n_b).enumerate();
-        pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
+        let size = ROWS_PER_TASK * n_b;
+        if out.len() * weights.len() < WORTH_THREADS {
+            let pieces = out.chunks_mut(size).enumerate();
+            pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
+        } else {
+            let pieces = out.par_chunks_mut(size).enumerate();
+            pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
+        }
     }
 }
 

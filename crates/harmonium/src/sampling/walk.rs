@@ -10,6 +10,9 @@ use rayon::prelude::*;
 /// number of threads.
 const ROWS_PER_TASK: usize = 16;
 
+/// Entries of a state below which waking other threads costs more than they save.
+const WORTH_THREADS: usize = 20_000;
+
 /// How the energy is tempered.
 #[derive(Clone, Copy)]
 pub(crate) enum Heat<'a> {
@@ -64,6 +67,7 @@ pub(crate) fn in_tasks<R: Send>(
     work: impl Fn(&mut Rows<'_>, &mut Scratch) -> R + Sync,
 ) -> Vec<R> {
     let n_rows = x.n_rows();
+    let entries: usize = x.layers.iter().map(|l| l.data.len()).sum();
     let starts = (0..n_rows).step_by(ROWS_PER_TASK);
     let mut tasks: Vec<Rows<'_>> = starts
         .map(|first| Rows { first, n: ROWS_PER_TASK.min(n_rows - first), values: Vec::new() })
@@ -73,6 +77,10 @@ pub(crate) fn in_tasks<R: Send>(
         {
             task.values.push(values);
         }
+    }
+    if entries < WORTH_THREADS {
+        let mut scratch = Scratch::default();
+        return tasks.iter_mut().map(|rows| work(rows, &mut scratch)).collect();
     }
     tasks.par_iter_mut().map_init(Scratch::default, |scratch, rows| work(rows, scratch)).collect()
 }
