@@ -251,6 +251,8 @@ fn nothing_is_overwritten_unasked() {
     harmonium(at, "convert r s.npy").refuses("--force");
     assert_eq!(fs::read(file(&folder, "s.npy")).unwrap(), b"mine");
     assert_eq!(harmonium(at, "sample r --n 2 --sweeps 1 --out s.npy --force").code, 0);
+    harmonium(at, "report r --out s.npy").refuses("--force");
+    harmonium(at, "demo --hidden 2 --epochs 1 --out r").refuses("--force");
     // Somebody's documents are no run, whatever is forced.
     fs::create_dir(file(&folder, "docs")).unwrap();
     fs::write(file(&folder, "docs/thesis.txt"), "years").unwrap();

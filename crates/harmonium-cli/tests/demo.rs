@@ -43,6 +43,18 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
 }
 
 #[test]
+fn the_demo_keeps_its_run_and_report_when_asked() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let out = folder.path().join("kept").display().to_string();
+    let (code, _, err) = harmonium(&["demo", "--epochs", "2", "--hidden", "4", "--out", &out]);
+    assert_eq!(code, 0, "{err}");
+    for part in ["run.toml", "events.jsonl", "model.safetensors", "report.html"] {
+        assert!(folder.path().join("kept").join(part).is_file(), "{part} is missing");
+    }
+    assert_eq!(harmonium(&["score", &out, "digits", "--json"]).0, 0);
+}
+
+#[test]
 fn mistakes_get_an_error_and_a_hint() {
     for (args, says) in [
         (&[][..], "no command"),

@@ -258,9 +258,12 @@ pub(crate) struct InspectArgs {
 pub(crate) struct ReportArgs {
     /// The run directory
     pub(crate) run: String,
-    /// The page to write [default: report.html in the run]
+    /// The page to write [default: report.html in the run, which is made anew each time]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Settings of `convert`.

@@ -8,6 +8,7 @@ use crate::args::train::TrainSettings;
 use crate::args::{Common, DemoArgs};
 use crate::failure::Failure;
 use crate::load;
+use crate::output;
 use crate::plan::Asked;
 use crate::render::picture::{Ink, Tone, mosaic};
 use crate::render::{self, progress};
@@ -55,6 +56,11 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
             ),
             "the demo sums log Z exactly; `harmonium train rbm digits` takes any number",
         ));
+    }
+    if let Some(out) = &args.out {
+        // Asked before the work is done, not after.
+        let run = std::path::Path::new(out).join("run.toml").display().to_string();
+        output::check_free(&run, args.force)?;
     }
     let (train_set, test_set) = data(common)?;
     let findings = learn(args, common, &train_set, &test_set)?;

@@ -27,6 +27,9 @@ const EXACT_LOG2_TERMS: f64 = 22.0;
 
 pub(crate) fn run(args: &ReportArgs, common: &Common) -> Result<(), Failure> {
     let own = Path::new(&args.run).join("report.html").display().to_string();
+    if let Some(out) = &args.out {
+        output::check_free(out, args.force)?;
+    }
     let out = args.out.clone().unwrap_or(own);
     write(&args.run, &out, common)?;
     if common.json {
