@@ -28,6 +28,15 @@ pub struct Site {
     pub lane: u32,
 }
 
+impl Site {
+    /// The site of a row, sweep and lane; counts beyond $2^{32}$, which no run reaches, share the
+    /// last place.
+    pub fn new(row: usize, sweep: usize, lane: usize) -> Self {
+        let small = |n: usize| u32::try_from(n).unwrap_or(FORK_LANE - 1);
+        Self { row: small(row), sweep: small(sweep), lane: small(lane) }
+    }
+}
+
 /// A family of variates addressed by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {

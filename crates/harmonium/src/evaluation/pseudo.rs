@@ -43,9 +43,7 @@ pub fn log_pseudo_likelihood(
             found: "this machine has others".into(),
         });
     }
-    let mut folded = machine.clone();
-    let zeros: Vec<Vec<f64>> = machine.layers().iter().map(|l| vec![0.0; l.len()]).collect();
-    folded.recenter(&zeros)?;
+    let folded = machine.without_offsets()?;
     let x = batch.to_state(&folded)?;
     let hidden = free_layers(&folded, &clamp);
     let rows = (0..x.n_rows()).into_par_iter();

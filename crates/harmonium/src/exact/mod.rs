@@ -63,7 +63,7 @@ pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
 /// As for [`log_partition`], and if clamp or state do not fit the machine.
 pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
     checked(machine, clamp, x)?;
-    let folded = folded(machine)?;
+    let folded = machine.without_offsets()?;
     let chunks = |row| Problem::new(&folded, clamp, x, row).map(|p| p.log_sum());
     (0..x.n_rows()).map(chunks).collect()
 }
@@ -95,7 +95,7 @@ pub fn moments(
         let (what, found) = ("the number of row weights".into(), weights.len());
         return Err(Error::Shape { what, expected: x.n_rows(), found });
     }
-    let folded = folded(machine)?;
+    let folded = machine.without_offsets()?;
     let mut total = Moments::zeros(machine);
     for (row, &weight) in weights.iter().enumerate() {
         let problem = Problem::new(&folded, clamp, x, row)?;
@@ -201,12 +201,4 @@ fn checked(machine: &Machine, clamp: &Clamp, x: &State) -> Result<(), Error> {
         return Err(Error::TooManyTerms { log2_terms, limit: LIMIT_LOG2 });
     }
     Ok(())
-}
-
-/// The machine with all offsets at zero: the same energy without the constants between.
-fn folded(machine: &Machine) -> Result<Machine, Error> {
-    let mut folded = machine.clone();
-    let zeros: Vec<Vec<f64>> = machine.layers().iter().map(|l| vec![0.0; l.len()]).collect();
-    folded.recenter(&zeros)?;
-    Ok(folded)
 }

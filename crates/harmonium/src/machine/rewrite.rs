@@ -61,6 +61,18 @@ impl Machine {
         Ok(())
     }
 
+    /// The same energy with all offsets at zero: what sums over states work with.
+    ///
+    /// # Errors
+    ///
+    /// Never for a machine that was built: zero offsets always fit.
+    pub(crate) fn without_offsets(&self) -> Result<Self, Error> {
+        let mut machine = self.clone();
+        let zeros: Vec<Vec<f64>> = self.layers.iter().map(|l| vec![0.0; l.len()]).collect();
+        machine.recenter(&zeros)?;
+        Ok(machine)
+    }
+
     /// The same distribution with the spins of layer `l` written as bits, $s = 2x - 1$.
     ///
     /// # Errors

@@ -66,8 +66,7 @@ pub fn independent(
     for (i, layer) in machine.layers().iter().enumerate() {
         for row in 0..n {
             let mut theta = base.bias[i].clone();
-            let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
-            let site = Site { row: small(row), sweep: 0, lane: small(i) };
+            let site = Site::new(row, 0, i);
             let draw = Draw { stream, site, start: 0 };
             layer.units.sample_in_place(&mut theta, &base.precision[i], draw);
             x.set_row(LayerId(i), row, &theta)?;

@@ -57,8 +57,7 @@ pub(super) fn sample(
     theta: &mut [f64],
     precision: &[f64],
 ) {
-    let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
-    let site = Site { row: small(place.row), sweep: small(sweep), lane: small(place.layer.0) };
+    let site = Site::new(place.row, sweep, place.layer.0);
     let draw = Draw { stream, site, start: place.start };
     engine.layers()[place.layer.0].units.sample_in_place(theta, precision, draw);
 }

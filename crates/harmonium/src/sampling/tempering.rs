@@ -165,8 +165,7 @@ impl Tempering {
                 let (i, j) = (ladder * n + k, ladder * n + k + 1);
                 let log_ratio =
                     (self.betas[k] - self.betas[k + 1]) * (differences[i] - differences[j]);
-                let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX - 1);
-                let site = Site { row: small(ladder), sweep: small(sweep), lane: 0 };
+                let site = Site::new(ladder, sweep, 0);
                 self.swaps[k].proposed += 1;
                 if stream.uniform(site, k).ln() < log_ratio {
                     self.swaps[k].accepted += 1;

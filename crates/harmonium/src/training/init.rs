@@ -40,7 +40,7 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
     }
     let stream = Stream::new(plan.seed).fork(purpose::INIT);
     for (i, c) in machine.couplings_mut().iter_mut().enumerate() {
-        let site = Site { lane: u32::try_from(i).unwrap_or(u32::MAX - 1), ..Site::default() };
+        let site = Site::new(0, 0, i);
         stream.normals_into(site, c.weights.entries_mut());
         c.weights.entries_mut().iter_mut().for_each(|w| *w *= plan.initial_std);
     }
