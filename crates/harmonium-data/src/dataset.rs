@@ -179,10 +179,11 @@ impl Dataset {
         if self.sampled {
             let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
             let drawn = &mut out[..self.table.n_columns()];
-            for (block, chunk) in (0_u32..).zip(drawn.chunks_mut(4)) {
-                let words = draw.words(site, block);
-                for (o, w) in chunk.iter_mut().zip(words) {
-                    *o = f64::from(harmonium_kernels::random::to_uniform(w) < *o);
+            let mut uniforms = [0.0; 32];
+            for (first, chunk) in (0..).step_by(32).zip(drawn.chunks_mut(32)) {
+                draw.uniforms_from(site, first, &mut uniforms[..chunk.len()]);
+                for (o, u) in chunk.iter_mut().zip(uniforms) {
+                    *o = f64::from(u < *o);
                 }
             }
         }

@@ -67,6 +67,81 @@ impl BitMatrix {
         }
     }
 
+    /// Adds a row of words.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many as a row has, or a bit beyond the last column is set.
+    pub fn push_words(&mut self, words: &[u64]) {
+        assert_eq!(words.len(), self.words_per_row(), "push_words: a row of words");
+        let used = self.n_columns % 64;
+        let clean = used == 0 || words.last().is_none_or(|w| w >> used == 0);
+        assert!(clean, "push_words: bits beyond the last column");
+        self.n_rows += 1;
+        self.words.extend_from_slice(words);
+    }
+
+    /// Removes all rows, keeping the memory.
+    pub fn clear(&mut self) {
+        self.n_rows = 0;
+        self.words.clear();
+    }
+
+    /// Overwrites 64 columns from `64 * panel` on, one word for each row; bits beyond the last
+    /// column are dropped.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one word per row, or no such panel.
+    pub fn set_panel(&mut self, panel: usize, words: &[u64]) {
+        assert_eq!(words.len(), self.n_rows, "set_panel: one word per row");
+        let per_row = self.words_per_row();
+        assert!(panel < per_row, "set_panel: panel {panel} of {per_row}");
+        let used = (self.n_columns - 64 * panel).min(64);
+        let mask = u64::MAX >> (64 - used);
+        for (row, word) in self.words.chunks_exact_mut(per_row).zip(words) {
+            row[panel] = word & mask;
+        }
+    }
+
+    /// Adds the number of set bits of each column to `counts`.
+    ///
+    /// # Panics
+    ///
+    /// If `counts` is not as long as a row.
+    pub fn add_column_counts(&self, counts: &mut [u32]) {
+        assert_eq!(counts.len(), self.n_columns, "add_column_counts: one count per column");
+        for row in 0..self.n_rows {
+            for (chunk, &word) in counts.chunks_mut(64).zip(self.row(row)) {
+                for (bit, count) in chunk.iter_mut().enumerate() {
+                    *count += u32::from(word >> bit & 1 == 1);
+                }
+            }
+        }
+    }
+
+    /// Exchanges two rows.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn swap_rows(&mut self, a: usize, b: usize) {
+        let n = self.words_per_row();
+        for w in 0..n {
+            self.words.swap(a * n + w, b * n + w);
+        }
+    }
+
+    /// Overwrites all rows with those of `other`, which has the same shape.
+    ///
+    /// # Panics
+    ///
+    /// If it has another shape.
+    pub fn copy_from(&mut self, other: &Self) {
+        assert_eq!((self.n_rows, self.n_columns), (other.n_rows, other.n_columns), "copy_from");
+        self.words.copy_from_slice(&other.words);
+    }
+
     /// Number of set bits.
     pub fn count_ones(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()

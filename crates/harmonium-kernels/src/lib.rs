@@ -6,5 +6,14 @@
 
 pub mod bits;
 pub mod dense;
+mod dispatch;
+pub mod index;
+pub mod line;
 pub mod log_product;
 pub mod random;
+pub mod real;
+pub mod response;
+pub mod tables;
+pub mod update;
+
+pub use dispatch::instruction_set;

@@ -1,11 +1,16 @@
 //! Counter-based random numbers: a variate is a pure function of where it is used.
 //!
-//! $$u = \mathrm{Philox4x32}_7(\text{key}, (\text{unit}/4, \text{row}, \text{sweep}, \text{lane}))$$
+//! $$u = \mathrm{Philox4x32}_7(\text{key}, (\text{block}, \text{row}, \text{sweep}, \text{lane}))$$
+//!
+//! 32 neighbouring units share eight blocks, word $k$ of block $l$ belonging to unit $8k + l$, so
+//! that eight blocks computed side by side give the units in order.
 //!
 //! There is no generator state to share between threads or to store in a checkpoint: the same
 //! seed gives the same variates in whatever order, on however many threads, they are drawn.
 //! Seven rounds are the fewest that pass BigCrush; ten are used where keys are derived
 //! (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+
+use crate::dispatch::fast;
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -57,25 +62,38 @@ impl Stream {
         Self { key: [a, b] }
     }
 
-    /// The four words of the units `4 * block` to `4 * block + 3`.
+    /// The four words of a block.
     #[inline]
     pub fn words(self, site: Site, block: u32) -> [u32; 4] {
         philox::<DRAW_ROUNDS>(self.key, [block, site.row, site.sweep, site.lane])
     }
 
+    /// The words of the units `32 * tile` to `32 * tile + 31`.
+    #[inline(always)]
+    pub fn tile(self, site: Site, tile: u32) -> [u32; 32] {
+        philox_eight(self.key, tile.wrapping_mul(8), [site.row, site.sweep, site.lane])
+    }
+
     /// A uniform variate in the open interval (0, 1).
     #[inline]
     pub fn uniform(self, site: Site, unit: usize) -> f64 {
-        let words = self.words(site, block_of(unit));
-        to_uniform(words[unit % 4])
+        let block = low((unit / 32 * 8 + unit % 8) as u64);
+        to_uniform(self.words(site, block)[unit % 32 / 8])
     }
 
     /// Uniform variates of the units `0..out.len()`.
     pub fn uniforms_into(self, site: Site, out: &mut [f64]) {
-        for (block, chunk) in (0_u32..).zip(out.chunks_mut(4)) {
-            for (o, word) in chunk.iter_mut().zip(self.words(site, block)) {
-                *o = to_uniform(word);
+        self.uniforms_from(site, 0, out);
+    }
+
+    /// Uniform variates of the units `start..start + out.len()`.
+    pub fn uniforms_from(self, site: Site, start: usize, out: &mut [f64]) {
+        let mut tile = [0; 32];
+        for (i, (unit, o)) in (start..).zip(out).enumerate() {
+            if i == 0 || unit.is_multiple_of(32) {
+                tile = tile_of(self, site, low((unit / 32) as u64));
             }
+            *o = to_uniform(tile[unit % 32]);
         }
     }
 
@@ -121,6 +139,11 @@ impl Stream {
     }
 }
 
+fast! {
+    /// [`Stream::tile`] for callers outside the kernels.
+    fn tile_of[](stream: Stream, site: Site, tile: u32) -> [u32; 32] = Stream::tile;
+}
+
 /// $(w + \tfrac12) 2^{-32}$: never 0, never 1, so that its logarithm is finite.
 #[inline]
 pub fn to_uniform(word: u32) -> f64 {
@@ -157,6 +180,46 @@ fn philox<const ROUNDS: usize>(mut key: [u32; 2], mut c: [u32; 4]) -> [u32; 4] {
     c
 }
 
+/// Philox on eight neighbouring blocks: word `k` of block `first + l` at `8 k + l`.
+///
+/// A 32-bit value lives in the low half of a 64-bit lane, so that a multiplication gives both
+/// halves of the product at once; what gathers in the high half is never looked at.
+#[inline(always)]
+fn philox_eight(mut key: [u32; 2], first: u32, [row, sweep, lane]: [u32; 3]) -> [u32; 32] {
+    const LOW: u64 = 0xffff_ffff;
+    let [m0, m1] = MULTIPLIERS.map(u64::from);
+    let mut c = [[0_u64; 8], [row.into(); 8], [sweep.into(); 8], [lane.into(); 8]];
+    // Even blocks in the first four lanes, odd ones in the last, so that merging is one shift.
+    for (l, pair) in (0..4).zip((0..).step_by(2)) {
+        c[0][l] = u64::from(first.wrapping_add(pair));
+        c[0][l + 4] = u64::from(first.wrapping_add(pair + 1));
+    }
+    for round in 0..DRAW_ROUNDS {
+        if round > 0 {
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        let (mut p0, mut p1) = ([0; 8], [0; 8]);
+        for l in 0..8 {
+            p0[l] = (c[0][l] & LOW) * m0;
+            p1[l] = (c[2][l] & LOW) * m1;
+        }
+        for l in 0..8 {
+            c[0][l] = (p1[l] >> 32) ^ c[1][l] ^ u64::from(key[0]);
+            c[2][l] = (p0[l] >> 32) ^ c[3][l] ^ u64::from(key[1]);
+        }
+        (c[1], c[3]) = (p1, p0);
+    }
+    let mut out = [0; 32];
+    for k in 0..4 {
+        for l in 0..4 {
+            let pair = c[k][l] & LOW | c[k][l + 4] << 32;
+            out[8 * k + 2 * l] = low(pair);
+            out[8 * k + 2 * l + 1] = low(pair >> 32);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,10 +252,26 @@ mod tests {
     const STABLE_WORDS: [u32; 4] = [4_283_578_232, 163_341_592, 2_418_864_033, 3_366_034_537];
 
     #[test]
+    fn eight_blocks_at_once_are_eight_blocks() {
+        let stream = Stream::new(3);
+        let site = Site { row: 5, sweep: 7, lane: 2 };
+        for tile in [0, 1, 77] {
+            let (fast, plain) = (tile_of(stream, site, tile), stream.tile(site, tile));
+            assert_eq!(fast, plain);
+            for l in 0..8 {
+                let words = stream.words(site, 8 * tile + l);
+                for k in 0..4 {
+                    assert_eq!(fast[8 * k + l as usize], words[k]);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn one_at_a_time_equals_all_at_once() {
         let stream = Stream::new(1);
         let site = Site { row: 8, sweep: 0, lane: 2 };
-        for n in 0..13 {
+        for n in 0..70 {
             let (mut uniforms, mut normals) = (vec![0.0; n], vec![0.0; n]);
             stream.uniforms_into(site, &mut uniforms);
             stream.normals_into(site, &mut normals);

@@ -1,7 +1,6 @@
 //! Units that are 0 or 1: $p(x = 1) = \sigma(\theta)$.
 
 use super::{Draw, x_log_x};
-use harmonium_kernels::random::to_uniform;
 
 /// $\sigma(t) = 1/(1 + e^{-t})$, without overflow on either side.
 pub fn logistic(t: f64) -> f64 {
@@ -26,14 +25,19 @@ pub(super) fn entropy(p: f64) -> f64 {
     -x_log_x(p) - x_log_x(1.0 - p)
 }
 
-/// Maps each entry together with the uniform variate of its place; four units share a block.
+/// Maps each entry together with the uniform variate of its place.
 pub(super) fn each_uniform(theta: &mut [f64], draw: Draw, f: impl Fn(f64, f64) -> f64) {
     let Draw { stream, site, start } = draw;
-    let mut words = [0; 4];
-    for (i, t) in (start..).zip(theta) {
-        if i == start || i.is_multiple_of(4) {
-            words = stream.words(site, u32::try_from(i / 4).unwrap_or(u32::MAX));
+    let mut uniforms = [0.0; 32];
+    let mut at = start;
+    // Pieces end where 32 units share their blocks.
+    while at < start + theta.len() {
+        let end = (at / 32 * 32 + 32).min(start + theta.len());
+        let u = &mut uniforms[..end - at];
+        stream.uniforms_from(site, at, u);
+        for (t, &u) in theta[at - start..end - start].iter_mut().zip(&*u) {
+            *t = f(*t, u);
         }
-        *t = f(*t, to_uniform(words[i % 4]));
+        at = end;
     }
 }

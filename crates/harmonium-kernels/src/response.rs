@@ -1,0 +1,281 @@
+//! What units make of their natural parameters: probabilities, bits, small fields.
+//!
+//! $\sigma(\theta) = 1/(1 + e^{-\theta})$ with an exponential of five terms, good to 3 units in the
+//! last place. A bit needs no division: $u < \sigma(\theta)$ is $u(1 + e^{-\theta}) < 1$.
+
+use crate::dispatch::fast;
+use crate::line::{Fields, TILE, Wide};
+use crate::random::{Site, Stream};
+use crate::tables::LEVELS;
+
+/// $e^{-x}$, between $2^{-126}$ and $2^{126}$.
+#[inline(always)]
+pub(crate) fn exp_neg(x: f32) -> f32 {
+    // Adding 1.5 · 2^23 rounds to a whole number and leaves it in the low bits.
+    const ROUND: f32 = 12_582_912.0;
+    let t = x * -std::f32::consts::LOG2_E;
+    // Written so that each is one instruction; a NaN becomes a bound.
+    let t = if t < 126.0 { t } else { 126.0 };
+    let t = if t > -126.0 { t } else { -126.0 };
+    let shifted = t + ROUND;
+    let f = t - (shifted - ROUND);
+    let mut p = 1.333_355_8e-3_f32;
+    for c in [9.618_129e-3, 5.550_411e-2, 0.240_226_5, std::f32::consts::LN_2, 1.0] {
+        p = p.mul_add(f, c);
+    }
+    f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
+fast! {
+    /// Replaces each natural parameter by its probability.
+    pub fn probabilities[](theta: &mut [Wide]) = probabilities_portable;
+}
+
+#[inline(always)]
+fn probabilities_portable(theta: &mut [Wide]) {
+    for row in theta {
+        for t in &mut row.0 {
+            *t = 1.0 / (1.0 + exp_neg(*t));
+        }
+    }
+}
+
+fast! {
+    /// `theta[r] = beta[r] theta[r] + (1 - beta[r]) base`.
+    pub fn temper[](theta: &mut [Wide], betas: &[f32], base: &Wide) = temper_portable;
+}
+
+#[inline(always)]
+fn temper_portable(theta: &mut [Wide], betas: &[f32], base: &Wide) {
+    for (row, &beta) in theta.iter_mut().zip(betas) {
+        for (t, b) in row.0.iter_mut().zip(base.0) {
+            *t = beta.mul_add(*t - b, b);
+        }
+    }
+}
+
+/// Packs 32 lanes that are all ones or all zeros.
+#[inline(always)]
+fn pack(lanes: [u32; TILE]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    return x86::pack(lanes);
+    #[cfg(not(target_arch = "x86_64"))]
+    return pack_portable(lanes);
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn pack_portable(lanes: [u32; TILE]) -> u32 {
+    (0..TILE).fold(0, |bits, l| bits | lanes[l] & 1 << l)
+}
+
+/// Two instructions that every x86-64 has and the compiler does not find by itself.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::TILE;
+    use std::arch::x86_64::{__m128i, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32};
+    use std::mem::transmute;
+
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn pack(lanes: [u32; TILE]) -> u32 {
+        // SAFETY: 128 bytes are eight registers of 16 bytes, and any bits are valid in both; SSE2
+        // is part of every x86-64.
+        unsafe {
+            let x: [__m128i; 8] = transmute(lanes);
+            let bytes = |k: usize| {
+                let (a, b) = (_mm_packs_epi32(x[k], x[k + 1]), _mm_packs_epi32(x[k + 2], x[k + 3]));
+                _mm_movemask_epi8(_mm_packs_epi16(a, b)).cast_unsigned()
+            };
+            bytes(0) | bytes(4) << 16
+        }
+    }
+}
+
+/// How finely a uniform variate is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// 16 bits, two rows to a word of the stream: as fine as quantised weights deserve.
+    Coarse,
+    /// 24 bits, what single precision holds.
+    Fine,
+}
+
+/// 32 uniform variates for each of a run of rows, scaled to `full`.
+struct Uniforms {
+    stream: Stream,
+    site: Site,
+    tile: u32,
+    resolution: Resolution,
+    words: [u32; TILE],
+    started: bool,
+}
+
+impl Uniforms {
+    #[inline(always)]
+    fn new(stream: Stream, site: Site, tile: u32, resolution: Resolution) -> Self {
+        Self { stream, site, tile, resolution, words: [0; TILE], started: false }
+    }
+
+    /// The largest value.
+    #[inline(always)]
+    fn full(&self) -> f32 {
+        match self.resolution {
+            Resolution::Coarse => 65_536.0,
+            Resolution::Fine => 16_777_216.0,
+        }
+    }
+
+    /// The variates of the next row; never 0.
+    #[inline(always)]
+    fn next(&mut self) -> [f32; TILE] {
+        let mut u = [0.0; TILE];
+        let row = self.site.row;
+        self.site.row = row.wrapping_add(1);
+        match self.resolution {
+            Resolution::Fine => {
+                let words = self.stream.tile(Site { row, ..self.site }, self.tile);
+                for l in 0..TILE {
+                    u[l] = (words[l] >> 8).cast_signed() as f32 + 0.5;
+                }
+            }
+            Resolution::Coarse => {
+                if row.is_multiple_of(2) || !self.started {
+                    self.words = self.stream.tile(Site { row: row / 2, ..self.site }, self.tile);
+                    self.started = true;
+                }
+                let shift = row % 2 * 16;
+                for l in 0..TILE {
+                    u[l] = (self.words[l] >> shift & 0xffff).cast_signed() as f32 + 0.5;
+                }
+            }
+        }
+        u
+    }
+}
+
+fast! {
+    /// Bits with the given natural parameters: row `r` uses the variates of `site` moved by `r`
+    /// rows, units `32 tile..32 tile + 32`.
+    pub fn sample[](
+        theta: &[Wide],
+        stream: Stream,
+        site: Site,
+        tile: u32,
+        resolution: Resolution,
+        bits: &mut [u32],
+    ) = sample_portable;
+}
+
+#[inline(always)]
+fn sample_portable(
+    theta: &[Wide],
+    stream: Stream,
+    site: Site,
+    tile: u32,
+    resolution: Resolution,
+    bits: &mut [u32],
+) {
+    let mut uniforms = Uniforms::new(stream, site, tile, resolution);
+    let full = uniforms.full();
+    for (theta, out) in theta.iter().zip(bits) {
+        let u = uniforms.next();
+        let mut on = [0; TILE];
+        for l in 0..TILE {
+            on[l] = if u[l].mul_add(exp_neg(theta.0[l]), u[l]) < full { u32::MAX } else { 0 };
+        }
+        *out = pack(on);
+    }
+}
+
+fast! {
+    /// Bits with the given probabilities, from the same variates as [`sample`].
+    pub fn sample_means[](
+        p: &[Wide],
+        stream: Stream,
+        site: Site,
+        tile: u32,
+        resolution: Resolution,
+        bits: &mut [u32],
+    ) = sample_means_portable;
+}
+
+#[inline(always)]
+fn sample_means_portable(
+    p: &[Wide],
+    stream: Stream,
+    site: Site,
+    tile: u32,
+    resolution: Resolution,
+    bits: &mut [u32],
+) {
+    let mut uniforms = Uniforms::new(stream, site, tile, resolution);
+    let full = uniforms.full();
+    for (p, out) in p.iter().zip(bits) {
+        let u = uniforms.next();
+        let mut on = [0; TILE];
+        for l in 0..TILE {
+            on[l] = if u[l] < p.0[l] * full { u32::MAX } else { 0 };
+        }
+        *out = pack(on);
+    }
+}
+
+fast! {
+    /// Adds up the rows.
+    pub fn sum_rows[](p: &[Wide]) -> Wide = sum_rows_portable;
+}
+
+#[inline(always)]
+fn sum_rows_portable(p: &[Wide]) -> Wide {
+    let mut sum = Wide::ZERO;
+    for row in p {
+        for l in 0..TILE {
+            sum.0[l] += row.0[l];
+        }
+    }
+    sum
+}
+
+/// Which half of a word a tile's fields go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Byte {
+    /// The first tile of a panel; overwrites the word.
+    Low,
+    /// The second tile; adds to it.
+    High,
+}
+
+fast! {
+    /// Rounds probabilities to whole multiples of 1/[`LEVELS`], up or down at random so that the
+    /// mean is kept. `dither` holds a random byte for each column; rows step through the bytes
+    /// with stride 159 (the golden section of 256), so each sees a uniform one and neighbours see
+    /// different ones.
+    pub fn to_fields[](p: &[Wide], dither: &[u32; TILE], byte: Byte, q: &mut [Fields])
+        = to_fields_portable;
+}
+
+#[inline(always)]
+fn to_fields_portable(p: &[Wide], dither: &[u32; TILE], byte: Byte, q: &mut [Fields]) {
+    // Adding 2^23 rounds to a whole number and leaves it in the low bits.
+    const ROUND: f32 = 8_388_608.0;
+    const SCALE: f32 = (LEVELS * 256) as f32;
+    let mut dither = *dither;
+    for (p, q) in p.iter().zip(q) {
+        let mut fields = [0_u16; TILE];
+        for l in 0..TILE {
+            let fixed = p.0[l].mul_add(SCALE, ROUND).to_bits() & 0xffff;
+            #[expect(clippy::cast_possible_truncation, reason = "at most the number of levels")]
+            let field = ((fixed + dither[l]) >> 8) as u16;
+            fields[l] = field;
+            dither[l] = (dither[l] + 159) & 255;
+        }
+        match byte {
+            Byte::Low => q.0 = fields,
+            Byte::High => {
+                for l in 0..TILE {
+                    q.0[l] |= fields[l] << 8;
+                }
+            }
+        }
+    }
+}

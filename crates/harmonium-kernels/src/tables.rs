@@ -1,0 +1,649 @@
+//! Bits times numbers by tables of partial sums ("four Russians").
+//!
+//! Take 5 rows of weights and write down the 32 sums of their subsets; every sample then adds one
+//! entry where a dense product multiplies and adds five times. 8 tables of 32 cache lines are
+//! 16 KiB and stay in the first-level cache while all samples pass
+//! (Arlazarov, Dinic, Kronrod & Faradžev 1970).
+
+use crate::dispatch::fast;
+use crate::line::{Element, Fields, HALF, Line, Quantum, Row, Sums, TILE, Wide};
+
+/// Rows of one table.
+const GROUP: usize = 5;
+/// Tables that are alive at the same time.
+const TABLES: usize = 8;
+/// The same for small fields.
+const MOST_TABLES: usize = 12;
+/// Rows that one word of indices covers.
+pub const CHUNK: usize = GROUP * TABLES;
+/// Rows whose quantised sums are kept in 16 bits before they are widened.
+pub const BLOCK: usize = 320;
+/// Tables of small fields that are summed in 8 bits before they are widened.
+const FIELD_TABLES: usize = 4;
+/// Most levels of a field: as many rows as [`FIELD_TABLES`] have of them stay below 256.
+pub const LEVELS: u32 = 12;
+/// Rows of small fields that one word of indices covers: the sums are wider than those of weights,
+/// so it pays to touch them less often.
+pub const FIELD_CHUNK: usize = GROUP * MOST_TABLES;
+
+const ENTRIES: usize = 1 << GROUP;
+const INDEX: usize = ENTRIES - 1;
+
+/// Room for the tables of one chunk, `L` columns each.
+#[derive(Clone, Debug)]
+pub struct Tables<T: Element, const L: usize>(Box<[[Line<T, L>; ENTRIES]; MOST_TABLES]>);
+
+impl<T: Element, const L: usize> Default for Tables<T, L> {
+    fn default() -> Self {
+        Self(Box::new([[Line::ZERO; ENTRIES]; MOST_TABLES]))
+    }
+}
+
+/// Writes all subset sums of five rows, `H` columns at a time so that eight entries stay in
+/// registers.
+#[inline(always)]
+fn build<T: Element, const L: usize, const H: usize>(
+    table: &mut [Line<T, L>; ENTRIES],
+    rows: [&[T; L]; GROUP],
+    scale: impl Fn(T) -> T,
+) {
+    let mut start = 0;
+    while start < L {
+        let mut r = [[T::ZERO; H]; GROUP];
+        for k in 0..GROUP {
+            for l in 0..H {
+                r[k][l] = scale(rows[k][start + l]);
+            }
+        }
+        let mut low = [[T::ZERO; H]; 8];
+        for k in 0..3 {
+            for q in 0..1 << k {
+                for l in 0..H {
+                    low[(1 << k) + q][l] = low[q][l].plus(r[k][l]);
+                }
+            }
+        }
+        for q in 0..8 {
+            for l in 0..H {
+                table[q].0[start + l] = low[q][l];
+            }
+        }
+        for high in 1..4 {
+            let mut base = [T::ZERO; H];
+            for l in 0..H {
+                base[l] = match high {
+                    1 => r[3][l],
+                    2 => r[4][l],
+                    _ => r[3][l].plus(r[4][l]),
+                };
+            }
+            for q in 0..8 {
+                for l in 0..H {
+                    table[high * 8 + q].0[start + l] = low[q][l].plus(base[l]);
+                }
+            }
+        }
+        start += H;
+    }
+}
+
+/// Builds the tables of the rows `first..end`, at most [`CHUNK`] of them; rows beyond are zero.
+/// Returns how many tables hold something.
+#[inline(always)]
+fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
+    tables: &mut Tables<T, L>,
+    first: usize,
+    end: usize,
+    row: impl Fn(usize) -> &'a [T; L],
+    scale: impl Fn(T) -> T,
+) -> usize {
+    let zero = [T::ZERO; L];
+    let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
+    for (g, table) in tables.0.iter_mut().enumerate().take(used) {
+        let at = first + g * GROUP;
+        let rows: [&[T; L]; GROUP] = if at + GROUP <= end {
+            std::array::from_fn(|k| row(at + k))
+        } else {
+            std::array::from_fn(|k| if at + k < end { row(at + k) } else { &zero })
+        };
+        build::<T, L, H>(table, rows, &scale);
+    }
+    used
+}
+
+#[inline(always)]
+fn entry<T: Element, const L: usize>(tables: &Tables<T, L>, g: usize, word: u64) -> &[T; L] {
+    #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
+    let index = (word >> (GROUP * g)) as usize & INDEX;
+    &tables.0[g][index].0
+}
+
+#[inline(always)]
+fn add<T: Element, const L: usize>(sum: &mut [T; L], entry: &[T; L]) {
+    for l in 0..L {
+        sum[l] = sum[l].plus(entry[l]);
+    }
+}
+
+/// Adds to `sum` what `word` picks from the first `U` tables.
+#[inline(always)]
+fn gather<T: Element, const L: usize, const U: usize>(
+    sum: &mut [T; L],
+    tables: &Tables<T, L>,
+    word: u64,
+) {
+    for g in 0..U {
+        add(sum, entry(tables, g, word));
+    }
+}
+
+/// The same for two samples at once, which hides the latency of the loads.
+#[inline(always)]
+fn gather_two<T: Element, const L: usize, const U: usize>(
+    (a, b): (&mut [T; L], &mut [T; L]),
+    tables: &Tables<T, L>,
+    words: [u64; 2],
+) {
+    for g in 0..U {
+        add(a, entry(tables, g, words[0]));
+        add(b, entry(tables, g, words[1]));
+    }
+}
+
+/// Runs `$body` with `$U` a constant that equals `$used`.
+macro_rules! with_tables {
+    ($used:expr, $pass:ident, $args:tt) => {
+        match $used {
+            1 => $pass!(1, $args),
+            2 => $pass!(2, $args),
+            3 => $pass!(3, $args),
+            4 => $pass!(4, $args),
+            5 => $pass!(5, $args),
+            6 => $pass!(6, $args),
+            7 => $pass!(7, $args),
+            8 => $pass!(8, $args),
+            9 => $pass!(9, $args),
+            10 => $pass!(10, $args),
+            11 => $pass!(11, $args),
+            _ => $pass!(12, $args),
+        }
+    };
+}
+
+fast! {
+    /// `theta[r][16 half + l] += gain * Σ_i x[r][i] row(i)[l]` for bits given as index words,
+    /// [`CHUNK`] rows of weights to a word, `words[chunk * theta.len() + r]`.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer words than the rows need, or `half` is neither 0 nor 1.
+    pub fn add_single[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+        words: &[u64],
+        n_rows: usize,
+        row: R,
+        gain: f32,
+        half: usize,
+        theta: &mut [Wide],
+        tables: &mut Tables<f32, HALF>,
+    ) = add_single_portable;
+}
+
+#[inline(always)]
+fn add_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+    words: &[u64],
+    n_rows: usize,
+    row: R,
+    gain: f32,
+    half: usize,
+    theta: &mut [Wide],
+    tables: &mut Tables<f32, HALF>,
+) {
+    assert!(half < 2, "add_single: a tile has two halves");
+    let n = theta.len();
+    for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
+        let end = n_rows.min(first + CHUNK);
+        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| w * gain);
+        let words = &words[k * n..(k + 1) * n];
+        macro_rules! pass {
+            ($U:literal, ()) => {
+                add_chunk::<$U>(words, tables, half, theta)
+            };
+        }
+        with_tables!(used, pass, ());
+    }
+}
+
+#[inline(always)]
+fn add_chunk<const U: usize>(
+    words: &[u64],
+    tables: &Tables<f32, HALF>,
+    half: usize,
+    theta: &mut [Wide],
+) {
+    let (pairs, last) = theta.as_chunks_mut::<2>();
+    let (word_pairs, last_word) = words.as_chunks::<2>();
+    for (pair, &w) in pairs.iter_mut().zip(word_pairs) {
+        let [a, b] = pair;
+        let (a, b) = (half_of(a, half), half_of(b, half));
+        let (mut x, mut y) = (*a, *b);
+        gather_two::<_, HALF, U>((&mut x, &mut y), tables, w);
+        (*a, *b) = (x, y);
+    }
+    for (t, &w) in last.iter_mut().zip(last_word) {
+        gather::<_, HALF, U>(half_of(t, half), tables, w);
+    }
+}
+
+/// The first or the second 16 columns of a tile.
+#[inline(always)]
+fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
+    &mut tile.0.as_chunks_mut::<HALF>().0[half]
+}
+
+fast! {
+    /// `theta[r][l] += unit[i / BLOCK][l] * Σ_i x[r][i] row(i)[l]` with 16-bit sums that are
+    /// widened after each [`BLOCK`] of rows. The scale of a block must be such that no subset of
+    /// its rows can overflow.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer words or units than the rows need, or less room for sums than rows.
+    pub fn add_quantised[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
+        words: &[u64],
+        n_rows: usize,
+        row: R,
+        unit: &[Wide],
+        theta: &mut [Wide],
+        sums: &mut [Quantum],
+        tables: &mut Tables<i16, TILE>,
+    ) = add_quantised_portable;
+}
+
+#[inline(always)]
+fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+    words: &[u64],
+    n_rows: usize,
+    row: R,
+    unit: &[Wide],
+    theta: &mut [Wide],
+    sums: &mut [Quantum],
+    tables: &mut Tables<i16, TILE>,
+) {
+    let n = theta.len();
+    let sums = &mut sums[..n];
+    for (block, unit) in (0..n_rows).step_by(BLOCK).zip(unit) {
+        let end = n_rows.min(block + BLOCK);
+        for first in (block..end).step_by(CHUNK) {
+            let used =
+                build_chunk::<_, TILE, 16>(tables, first, end.min(first + CHUNK), row, |w| w);
+            let k = first / CHUNK;
+            let words = &words[k * n..(k + 1) * n];
+            let place = (first == block, first + CHUNK >= end);
+            macro_rules! pass {
+                ($U:literal, ()) => {
+                    quantised_chunk::<$U>(words, tables, place, unit, theta, sums)
+                };
+            }
+            with_tables!(used, pass, ());
+        }
+    }
+}
+
+/// One chunk of a block; whether it is the first, and whether it is the last.
+#[inline(always)]
+fn quantised_chunk<const U: usize>(
+    words: &[u64],
+    tables: &Tables<i16, TILE>,
+    (starts, ends): (bool, bool),
+    unit: &Wide,
+    theta: &mut [Wide],
+    sums: &mut [Quantum],
+) {
+    let (pairs, last) = sums.as_chunks_mut::<2>();
+    let (theta_pairs, last_theta) = theta.as_chunks_mut::<2>();
+    let (word_pairs, last_word) = words.as_chunks::<2>();
+    for ((pair, t), &w) in pairs.iter_mut().zip(theta_pairs).zip(word_pairs) {
+        let (mut a, mut b) = if starts { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
+        gather_two::<_, TILE, U>((&mut a, &mut b), tables, w);
+        if ends {
+            widen(&a, unit, &mut t[0]);
+            widen(&b, unit, &mut t[1]);
+        } else {
+            (pair[0].0, pair[1].0) = (a, b);
+        }
+    }
+    for ((s, t), &w) in last.iter_mut().zip(last_theta).zip(last_word) {
+        let mut sum = if starts { [0; TILE] } else { s.0 };
+        gather::<_, TILE, U>(&mut sum, tables, w);
+        if ends {
+            widen(&sum, unit, t);
+        } else {
+            s.0 = sum;
+        }
+    }
+}
+
+#[inline(always)]
+fn widen(sum: &[i16; TILE], unit: &Wide, theta: &mut Wide) {
+    for l in 0..TILE {
+        theta.0[l] = f32::from(sum[l]).mul_add(unit.0[l], theta.0[l]);
+    }
+}
+
+/// Lists of the set bits of each sample, block by block: for few samples or sparse ones.
+#[derive(Clone, Debug, Default)]
+pub struct Lists {
+    /// Positions inside their block.
+    positions: Vec<u16>,
+    /// `starts[block * n + r]..starts[block * n + r + 1]`.
+    starts: Vec<u32>,
+}
+
+impl Lists {
+    /// Reads the rows of `bits` (words, `per_row` to each), `n_bits` bits to a row.
+    pub fn fill<'a>(&mut self, rows: impl Iterator<Item = &'a [u64]> + Clone, n_bits: usize) {
+        self.positions.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        // Blocks hold whole words: 320 = 5 * 64.
+        for block in (0..n_bits.div_ceil(64)).step_by(BLOCK / 64) {
+            for row in rows.clone() {
+                let words = &row[block..row.len().min(block + BLOCK / 64)];
+                for (base, &word) in (0_u16..).step_by(64).zip(words) {
+                    let mut word = word;
+                    while word != 0 {
+                        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+                        self.positions.push(base + word.trailing_zeros() as u16);
+                        word &= word - 1;
+                    }
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "a batch has fewer set bits")]
+                self.starts.push(self.positions.len() as u32);
+            }
+        }
+    }
+
+    fn of(&self, block: usize, n: usize, r: usize) -> &[u16] {
+        let at = block * n + r;
+        &self.positions[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
+fast! {
+    /// What [`add_single`] does, for bits given as lists.
+    ///
+    /// # Panics
+    ///
+    /// If the lists are of fewer samples or rows.
+    pub fn add_single_listed[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+        lists: &Lists,
+        n_rows: usize,
+        row: R,
+        gain: f32,
+        half: usize,
+        theta: &mut [Wide],
+    ) = add_single_listed_portable;
+}
+
+#[inline(always)]
+fn add_single_listed_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+    lists: &Lists,
+    n_rows: usize,
+    row: R,
+    gain: f32,
+    half: usize,
+    theta: &mut [Wide],
+) {
+    assert!(half < 2, "add_single_listed: a tile has two halves");
+    let n = theta.len();
+    for (block, first) in (0..n_rows).step_by(BLOCK).enumerate() {
+        for (r, theta) in theta.iter_mut().enumerate() {
+            let sum = listed(lists.of(block, n, r), first, row);
+            let theta = half_of(theta, half);
+            for l in 0..HALF {
+                theta[l] = sum[l].mul_add(gain, theta[l]);
+            }
+        }
+    }
+}
+
+fast! {
+    /// What [`add_quantised`] does, for bits given as lists.
+    ///
+    /// # Panics
+    ///
+    /// If the lists are of fewer samples or rows, or there are fewer units than blocks.
+    pub fn add_quantised_listed[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
+        lists: &Lists,
+        n_rows: usize,
+        row: R,
+        unit: &[Wide],
+        theta: &mut [Wide],
+    ) = add_quantised_listed_portable;
+}
+
+#[inline(always)]
+fn add_quantised_listed_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+    lists: &Lists,
+    n_rows: usize,
+    row: R,
+    unit: &[Wide],
+    theta: &mut [Wide],
+) {
+    let n = theta.len();
+    for (block, (first, unit)) in (0..n_rows).step_by(BLOCK).zip(unit).enumerate() {
+        for (r, theta) in theta.iter_mut().enumerate() {
+            let sum = listed(lists.of(block, n, r), first, row);
+            widen(&sum, unit, theta);
+        }
+    }
+}
+
+/// The sum of the rows listed, in two alternating sums.
+#[inline(always)]
+fn listed<'a, T: Element + 'a, const L: usize>(
+    list: &[u16],
+    first: usize,
+    row: impl Fn(usize) -> &'a [T; L],
+) -> [T; L] {
+    let (mut a, mut b) = ([T::ZERO; L], [T::ZERO; L]);
+    let (pairs, last) = list.as_chunks::<2>();
+    for pair in pairs {
+        add(&mut a, row(first + pair[0] as usize));
+        add(&mut b, row(first + pair[1] as usize));
+    }
+    for &i in last {
+        add(&mut a, row(first + i as usize));
+    }
+    add(&mut a, &b);
+    a
+}
+
+/// Whether a sum starts, goes on, or goes on with the other sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Starts with what is added.
+    Start,
+    /// Adds to what is there.
+    Plus,
+    /// Subtracts from what is there.
+    Minus,
+}
+
+fast! {
+    /// `sums[i] ± Σ_r x[r][i] q[r]` for the small fields of 64 columns. `words[chunk * sums.len() +
+    /// i]` holds the bits of column `i` for [`FIELD_CHUNK`] rows.
+    ///
+    /// The low bytes are summed together with the high ones; [`finish_fields`] takes them apart
+    /// when all is added. Exact as long as fields are at most [`LEVELS`] and the sums stay inside
+    /// 16 bits.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer words than the rows need.
+    pub fn sum_fields[](
+        words: &[u64],
+        q: &[Fields],
+        sign: Sign,
+        sums: &mut [Sums],
+        tables: &mut Tables<u16, TILE>,
+    ) = sum_fields_portable;
+}
+
+#[inline(always)]
+fn sum_fields_portable(
+    words: &[u64],
+    q: &[Fields],
+    sign: Sign,
+    sums: &mut [Sums],
+    tables: &mut Tables<u16, TILE>,
+) {
+    let n = sums.len();
+    if q.is_empty() && sign == Sign::Start {
+        sums.fill(Sums::ZERO);
+    }
+    for (k, first) in (0..q.len()).step_by(FIELD_CHUNK).enumerate() {
+        let end = q.len().min(first + FIELD_CHUNK);
+        let used = build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w);
+        let words = &words[k * n..(k + 1) * n];
+        let sign = if k > 0 && sign == Sign::Start { Sign::Plus } else { sign };
+        macro_rules! pass {
+            ($U:literal, ()) => {
+                match sign {
+                    Sign::Start => fields_chunk::<$U, 0>(words, tables, sums),
+                    Sign::Plus => fields_chunk::<$U, 1>(words, tables, sums),
+                    Sign::Minus => fields_chunk::<$U, 2>(words, tables, sums),
+                }
+            };
+        }
+        with_tables!(used, pass, ());
+    }
+}
+
+/// `SIGN` is 0 to start, 1 to add, 2 to subtract.
+#[inline(always)]
+fn fields_chunk<const U: usize, const SIGN: u8>(
+    words: &[u64],
+    tables: &Tables<u16, TILE>,
+    sums: &mut [Sums],
+) {
+    for (sums, &word) in sums.iter_mut().zip(words) {
+        let (mut low, mut high) = ([0_u16; TILE], [0_u16; TILE]);
+        let mut small = *entry(tables, 0, word);
+        for g in 1..U {
+            if g % FIELD_TABLES == 0 {
+                flush(&small, &mut low, &mut high);
+                small = *entry(tables, g, word);
+            } else {
+                add(&mut small, entry(tables, g, word));
+            }
+        }
+        flush(&small, &mut low, &mut high);
+        for (out, sum) in sums.0.as_chunks_mut::<TILE>().0.iter_mut().zip([&low, &high]) {
+            for l in 0..TILE {
+                let sum = sum[l].cast_signed();
+                out[l] = match SIGN {
+                    0 => sum,
+                    1 => out[l].wrapping_add(sum),
+                    _ => out[l].wrapping_sub(sum),
+                };
+            }
+        }
+    }
+}
+
+/// Adds small fields to their wide sums; the low ones together with the high ones.
+#[inline(always)]
+fn flush(small: &[u16; TILE], low: &mut [u16; TILE], high: &mut [u16; TILE]) {
+    for l in 0..TILE {
+        low[l] = low[l].wrapping_add(small[l]);
+        high[l] = high[l].wrapping_add(small[l] >> 8);
+    }
+}
+
+fast! {
+    /// Takes the high sums out of the low ones.
+    pub fn finish_fields[](sums: &mut [Sums]) = finish_fields_portable;
+}
+
+#[inline(always)]
+fn finish_fields_portable(sums: &mut [Sums]) {
+    for row in sums {
+        let ([low, high], _) = row.0.as_chunks_mut::<TILE>() else { continue };
+        for l in 0..TILE {
+            low[l] = low[l].wrapping_sub(high[l] << 8);
+        }
+    }
+}
+
+fast! {
+    /// `sums[i] = Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
+    /// numbers; `words` as for [`sum_fields`] with [`CHUNK`] rows to a word.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer words than the rows need, or `sub` is not below 4.
+    pub fn sum_single[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+        words: &[u64],
+        n_rows: usize,
+        row: R,
+        sub: usize,
+        sums: &mut [Row],
+        tables: &mut Tables<f32, HALF>,
+    ) = sum_single_portable;
+}
+
+#[inline(always)]
+fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+    words: &[u64],
+    n_rows: usize,
+    row: R,
+    sub: usize,
+    sums: &mut [Row],
+    tables: &mut Tables<f32, HALF>,
+) {
+    let n = sums.len();
+    if n_rows == 0 {
+        sums.iter_mut().for_each(|s| *part_of(s, sub) = [0.0; HALF]);
+    }
+    for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
+        let end = n_rows.min(first + CHUNK);
+        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| w);
+        let words = &words[k * n..(k + 1) * n];
+        macro_rules! pass {
+            ($U:literal, ()) => {
+                sum_chunk::<$U>(words, tables, k == 0, sub, sums)
+            };
+        }
+        with_tables!(used, pass, ());
+    }
+}
+
+#[inline(always)]
+fn part_of(row: &mut Row, sub: usize) -> &mut [f32; HALF] {
+    &mut row.0.as_chunks_mut::<HALF>().0[sub]
+}
+
+#[inline(always)]
+fn sum_chunk<const U: usize>(
+    words: &[u64],
+    tables: &Tables<f32, HALF>,
+    starts: bool,
+    sub: usize,
+    sums: &mut [Row],
+) {
+    let (pairs, last) = sums.as_chunks_mut::<2>();
+    let (word_pairs, last_word) = words.as_chunks::<2>();
+    for ([a, b], &w) in pairs.iter_mut().zip(word_pairs) {
+        let (a, b) = (part_of(a, sub), part_of(b, sub));
+        let (mut x, mut y) = if starts { ([0.0; HALF], [0.0; HALF]) } else { (*a, *b) };
+        gather_two::<_, HALF, U>((&mut x, &mut y), tables, w);
+        (*a, *b) = (x, y);
+    }
+    for (s, &w) in last.iter_mut().zip(last_word) {
+        let s = part_of(s, sub);
+        let mut x = if starts { [0.0; HALF] } else { *s };
+        gather::<_, HALF, U>(&mut x, tables, w);
+        *s = x;
+    }
+}
