@@ -75,7 +75,7 @@ fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<
         batch.push(machine, &row_values, 1.0);
         let w = data.weight(row);
         total += w;
-        for (i, values) in batch.layers().iter().enumerate() {
+        for (i, values) in batch.numbers().enumerate() {
             for (j, x) in values.iter().enumerate() {
                 sums[i][j] += w * x;
                 squares[i][j] += w * x * x;
