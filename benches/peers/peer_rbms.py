@@ -12,26 +12,38 @@ torch.manual_seed(w.SEED)
 
 
 def train(work):
+    """Times the package as it is; what it learned is taken from a second run that does not normalise gradients.
+
+    With every gradient divided by its norm, weights grow at a pace of their own and compare with nobody's. Without
+    that one line the algorithm is everybody's, and so must be the result.
+    """
     rows = torch.from_numpy(work.train_rows())
-    one_each = torch.ones(work.batch)
+    seconds, _ = w.timed(lambda: epochs(first_model(work), rows, work))
+    rbm = first_model(work)
+    rbm.normalize_grad = lambda: None
+    epochs(rbm, rows, work)
+    return seconds, w.learned(rbm.weight_matrix, rbm.vbias, rbm.hbias, work.test_rows())
+
+
+def first_model(work):
     rbm = BBRBM(
         weight_matrix=w.INITIAL_STD * torch.randn(784, w.N_HIDDEN),
         vbias=torch.from_numpy(work.base_bias()),
         hbias=torch.zeros(w.N_HIDDEN),
     )
     rbm.init_grad()
+    return rbm
+
+
+def epochs(rbm, rows, work):
+    one_each = torch.ones(work.batch)
     optimizer = torch.optim.SGD(rbm.parameters(), lr=w.LEARNING_RATE, momentum=w.MOMENTUM, maximize=True)
-
-    def epochs():
-        chains = rbm.init_chains(work.batch)
-        for _ in range(work.epochs):
-            for batch in rows.split(work.batch):
-                optimizer.zero_grad(set_to_none=False)
-                chains, _ = fit_batch_pcd((batch, one_each), chains, rbm, 1, 1.0, centered=False)
-                optimizer.step()
-
-    seconds, _ = w.timed(epochs)
-    return seconds, w.learned(rbm.weight_matrix, rbm.vbias, rbm.hbias, work.test_rows())
+    chains = rbm.init_chains(work.batch)
+    for _ in range(work.epochs):
+        for batch in rows.split(work.batch):
+            optimizer.zero_grad(set_to_none=False)
+            chains, _ = fit_batch_pcd((batch, one_each), chains, rbm, 1, 1.0, centered=False)
+            optimizer.step()
 
 
 def shared_model(work):
