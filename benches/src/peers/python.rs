@@ -71,7 +71,13 @@ impl<'a> Python<'a> {
             .arg(self.scripts.join("requirements.txt"))
             .args(peer.packages)
             .output()?;
-        if output.status.success() { Ok(()) } else { Err(last_line(&output.stderr).into()) }
+        if output.status.success() {
+            return Ok(());
+        }
+        // pip says first what is wrong, and ends with advice.
+        let said = String::from_utf8_lossy(&output.stderr);
+        let reason = said.lines().find_map(|line| line.strip_prefix("ERROR: "));
+        Err(reason.map_or_else(|| last_line(&output.stderr), Into::into).into())
     }
 
     /// Versions of Python and of every package that a peer names.
