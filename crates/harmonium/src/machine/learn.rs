@@ -665,9 +665,13 @@ impl PanelWork<'_> {
     ) {
         let (it, link) = (self.prepared, &self.links[c]);
         let PanelBuffers { p: means, weighted, single, .. } = buffers;
-        single.clear();
         single.resize(link.n_rows, Row::ZERO);
         let n_rows = it.weights.len();
+        // Bits start the sums by themselves; numbers are added to what is there.
+        let starts = it.columns[0][link.source.0].is_bits;
+        if !starts || self.len < (p + 1) * PANEL {
+            single.fill(Row::ZERO);
+        }
         for sub in 0..PANEL / HALF {
             if p * PANEL + sub * HALF >= self.len {
                 continue;
@@ -682,7 +686,9 @@ impl PanelWork<'_> {
                 let columns = &it.columns[k][link.source.0];
                 if columns.is_bits {
                     let words = columns.words.as_slice();
-                    sum_single(words, rows.len(), |r| &rows[r].0, sub, single, &mut scratch.single);
+                    let (n, row) = (rows.len(), |r: usize| &rows[r].0);
+                    let first = starts && k == 0;
+                    sum_single(words, n, row, sub, first, single, &mut scratch.single);
                 } else {
                     let x = View::rows(rows.len(), link.n_rows).transposed();
                     let y = View::rows(rows.len(), HALF);
