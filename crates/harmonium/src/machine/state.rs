@@ -184,6 +184,18 @@ impl State {
         self.layers[l.0].meaning = Meaning::Values;
     }
 
+    /// Overwrites layer `l` in all rows by the means that `respond` makes of `theta`.
+    pub(crate) fn set_means(
+        &mut self,
+        l: LayerId,
+        mut theta: Vec<f64>,
+        respond: impl FnOnce(&mut [f64]),
+    ) {
+        respond(&mut theta);
+        self.layers[l.0].form = Form::Numbers(theta);
+        self.layers[l.0].meaning = Meaning::Means;
+    }
+
     /// Overwrites layer `l` in all rows by bits.
     pub(crate) fn set_bits(&mut self, l: LayerId, bits: &BitMatrix) {
         self.layers[l.0].bits_mut(self.n_rows).copy_from(bits);

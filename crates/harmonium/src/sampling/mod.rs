@@ -26,4 +26,5 @@ pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use mean_field::average_block;
+pub(crate) use packed::natural_parameters;
 pub(crate) use posterior::free_layers;

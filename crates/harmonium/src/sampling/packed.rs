@@ -5,7 +5,7 @@
 //! natural parameters from the kernels and lets the units respond row by row.
 
 use super::walk::{Heat, Place, Response, Scratch, Walk};
-use crate::machine::{LayerId, Precision, Source, State, with_scratch};
+use crate::machine::{Engine, LayerId, Precision, Source, State, with_scratch};
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::Site;
@@ -146,24 +146,41 @@ fn base_line(walk: &Walk<'_>, l: LayerId, tile: usize) -> Wide {
     line
 }
 
-/// Natural parameters by the kernels, responses one row at a time.
-fn respond_by_row(
-    walk: &Walk<'_>,
-    x: &mut State,
-    l: LayerId,
-    active: &[usize],
-    response: Response,
-    change: &mut [f64],
-    buffers: &mut Buffers,
-) {
-    let engine = walk.engine;
+/// $\theta$ of layer `l`, which has no lateral coupling, row by row.
+pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> Vec<f64> {
     let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
-    let (len, n_panels) = (layer.len, layer.len.div_ceil(PANEL));
-    let Buffers { sources, theta: all, .. } = buffers;
-    all.resize(n_panels * n_rows * PANEL, 0.0);
+    let mut out = Vec::with_capacity(n_rows * layer.len);
+    if engine.precision() == Precision::F64 {
+        out.resize(n_rows * layer.len, 0.0);
+        let rows: Vec<usize> = (0..n_rows).collect();
+        let values: Vec<&mut [f64]> = x.layers.iter_mut().map(|l| l.numbers_mut()).collect();
+        engine.theta_into(l, &values, &rows, &mut out);
+        return out;
+    }
+    let mut buffers = BUFFERS.take();
+    engine.prepare(l, x, &mut buffers.sources);
+    panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
+    for row in 0..n_rows {
+        row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
+    }
+    BUFFERS.set(buffers);
+    out
+}
+
+/// $s\theta$ of layer `l`, panel by panel.
+fn panels_of_theta(
+    engine: &Engine,
+    l: LayerId,
+    x: &State,
+    sources: &[Source],
+    out: &mut Vec<f32>,
+) {
+    let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
+    let n_panels = len.div_ceil(PANEL);
+    out.resize(n_panels * n_rows * PANEL, 0.0);
     let size = n_rows * x.layers.iter().map(|l| l.len).sum::<usize>() * PANEL;
     let parallel = size * n_panels / 2 > WORTH_THREADS;
-    each_panel(all, n_rows * PANEL, parallel, |panel, out| {
+    each_panel(out, n_rows * PANEL, parallel, |panel, out| {
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);
             theta.resize(n_rows, Wide::ZERO);
@@ -180,13 +197,42 @@ fn respond_by_row(
             scratch.theta = theta;
         });
     });
+}
+
+/// Appends one row of what [`panels_of_theta`] wrote, without $s$.
+fn row_of_theta(
+    panels: &[f32],
+    row: usize,
+    n_rows: usize,
+    len: usize,
+    scale: f64,
+    out: &mut Vec<f64>,
+) {
+    for panel in 0..len.div_ceil(PANEL) {
+        let at = (panel * n_rows + row) * PANEL;
+        let width = PANEL.min(len - panel * PANEL);
+        out.extend(panels[at..at + width].iter().map(|t| f64::from(*t) / scale));
+    }
+}
+
+/// Natural parameters by the kernels, responses one row at a time.
+fn respond_by_row(
+    walk: &Walk<'_>,
+    x: &mut State,
+    l: LayerId,
+    active: &[usize],
+    response: Response,
+    change: &mut [f64],
+    buffers: &mut Buffers,
+) {
+    let n_rows = x.n_rows();
+    let layer = &walk.engine.layers()[l.0];
+    let len = layer.len;
+    let Buffers { sources, theta: all, .. } = buffers;
+    panels_of_theta(walk.engine, l, x, sources, all);
     let theta_of = |row: usize, out: &mut Vec<f64>| {
         out.clear();
-        for panel in 0..n_panels {
-            let at = (panel * n_rows + row) * PANEL;
-            let width = PANEL.min(len - panel * PANEL);
-            out.extend(all[at..at + width].iter().map(|t| f64::from(*t) / layer.scale));
-        }
+        row_of_theta(all, row, n_rows, len, layer.scale, out);
     };
     let is_active = |row: usize| active.len() == n_rows || active.binary_search(&row).is_ok();
     let rows = x.layers[l.0].numbers_mut().par_chunks_exact_mut(len).zip(change.par_iter_mut());
