@@ -1,7 +1,7 @@
 //! Packed bits as index words for the tables.
 
 use crate::bits::BitMatrix;
-use crate::tables::{CHUNK, Lists};
+use crate::tables::{BLOCK, CHUNK, Lists};
 use std::ops::Range;
 
 const MASK: u64 = (1 << CHUNK) - 1;
@@ -14,26 +14,35 @@ pub struct Words {
 }
 
 impl Words {
-    /// Words along the rows of stacked matrices of one width: word `k * n_rows + r` holds columns
-    /// `40 k..40 k + 40` of row `r`.
-    ///
-    /// # Panics
-    ///
-    /// If the matrices differ in width.
-    pub fn fill_rows(&mut self, parts: &[&BitMatrix]) {
-        let n_columns = parts.first().map_or(0, |p| p.n_columns());
-        assert!(parts.iter().all(|p| p.n_columns() == n_columns), "stacked rows have one width");
+    /// Words along the rows of stacked matrices, columns that nobody uses left out.
+    fn fill_used(&mut self, parts: &[&BitMatrix], used: &Used) {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
-        let n_chunks = n_columns.div_ceil(CHUNK);
-        self.words.resize(n_chunks * self.n, 0);
+        let n = self.n;
+        let chunks = (0..used.n_blocks()).map(|b| used.block(b).len().div_ceil(CHUNK));
+        self.words.resize(chunks.sum::<usize>() * n, 0);
         for (r, row) in rows(parts).enumerate() {
-            for k in 0..n_chunks {
-                let (word, bit) = (k * CHUNK / 64, k * CHUNK % 64);
-                let mut x = row[word] >> bit;
-                if bit + CHUNK > 64 && word + 1 < row.len() {
-                    x |= row[word + 1] << (64 - bit);
+            let mut at = r;
+            for (mask, words) in used.mask.chunks(BLOCK / 64).zip(row.chunks(BLOCK / 64)) {
+                // Bits that wait for a full word.
+                let (mut waiting, mut n_waiting) = (0_u128, 0);
+                for (&word, &mask) in words.iter().zip(mask) {
+                    waiting |= u128::from(extract(word, mask)) << n_waiting;
+                    n_waiting += mask.count_ones() as usize;
+                    while n_waiting >= CHUNK {
+                        #[expect(clippy::cast_possible_truncation, reason = "40 bits are wanted")]
+                        let index = waiting as u64 & MASK;
+                        self.words[at] = index;
+                        at += n;
+                        waiting >>= CHUNK;
+                        n_waiting -= CHUNK;
+                    }
                 }
-                self.words[k * self.n + r] = x & MASK;
+                if n_waiting > 0 {
+                    #[expect(clippy::cast_possible_truncation, reason = "fewer than 40 bits")]
+                    let index = waiting as u64;
+                    self.words[at] = index;
+                    at += n;
+                }
             }
         }
     }
@@ -56,6 +65,33 @@ impl Words {
                 add_eight_rows(bits, first..end.min(first + 8), first - k * chunk, out);
             }
         }
+    }
+
+    /// Keeps the columns named, in that order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn keep_columns(&mut self, columns: &[u32]) {
+        let n = self.n.max(1);
+        let n_chunks = self.words.len() / n;
+        // Columns rise, so what is read has not been overwritten.
+        for k in 0..n_chunks {
+            for (at, &c) in columns.iter().enumerate() {
+                self.words[k * columns.len() + at] = self.words[k * n + c as usize];
+            }
+        }
+        self.words.truncate(n_chunks * columns.len());
+        self.n = columns.len();
+    }
+
+    /// How many bits each column has, after [`Words::fill_columns`].
+    pub fn column_counts(&self) -> impl Iterator<Item = u32> + '_ {
+        let n = self.n;
+        (0..n).map(move |c| {
+            let words = self.words.get(c..).unwrap_or_default();
+            words.iter().step_by(n).map(|w| w.count_ones()).sum()
+        })
     }
 
     /// The words.
@@ -105,15 +141,63 @@ fn rows<'a>(parts: &'a [&'a BitMatrix]) -> impl Iterator<Item = &'a [u64]> + Clo
 pub struct Samples {
     words: Words,
     lists: Lists,
+    used: Used,
     listed: bool,
     n: usize,
+}
+
+/// The columns that at least one sample has, block by block.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// Their numbers.
+    columns: Vec<u32>,
+    /// `starts[block]..starts[block + 1]` of them belong to a block.
+    starts: Vec<usize>,
+    /// One bit for each column.
+    mask: Vec<u64>,
+}
+
+impl Used {
+    fn fill(&mut self, parts: &[&BitMatrix]) {
+        self.mask.clear();
+        self.mask.resize(parts.first().map_or(0, |p| p.words_per_row()), 0);
+        for row in rows(parts) {
+            self.mask.iter_mut().zip(row).for_each(|(m, w)| *m |= w);
+        }
+        self.columns.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        for (block, mask) in self.mask.chunks(BLOCK / 64).enumerate() {
+            for (w, &word) in mask.iter().enumerate() {
+                let mut word = word;
+                while word != 0 {
+                    let column = block * BLOCK + w * 64 + word.trailing_zeros() as usize;
+                    self.columns.push(u32::try_from(column).unwrap_or(u32::MAX));
+                    word &= word - 1;
+                }
+            }
+            self.starts.push(self.columns.len());
+        }
+    }
+
+    /// The columns of a block that some sample has.
+    #[inline]
+    pub fn block(&self, block: usize) -> &[u32] {
+        &self.columns[self.starts[block]..self.starts[block + 1]]
+    }
+
+    /// Number of blocks.
+    pub fn n_blocks(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
 }
 
 /// How [`Samples`] hold their bits.
 #[derive(Clone, Copy, Debug)]
 pub enum Form<'a> {
-    /// As index words for tables.
-    Words(&'a [u64]),
+    /// As index words for tables over the columns that are used: in each block [`CHUNK`] of them
+    /// to a word, the words of a block after those of the blocks before it.
+    Words(&'a [u64], &'a Used),
     /// As lists of set bits.
     Lists(&'a Lists),
 }
@@ -122,17 +206,19 @@ impl Samples {
     /// Takes up the rows of stacked matrices, choosing the form by their number and density.
     ///
     /// A table costs about 40 additions to build for 5 rows of weights and then one per sample; a
-    /// list costs a little more than one per set bit.
+    /// list costs nearly two per set bit.
     pub fn fill(&mut self, parts: &[&BitMatrix]) {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
         let n_columns = parts.first().map_or(0, |p| p.n_columns());
+        assert!(parts.iter().all(|p| p.n_columns() == n_columns), "stacked rows have one width");
         let ones: u64 = parts.iter().map(|p| p.count_ones()).sum();
-        let by_tables = n_columns as f64 / 5.0 * (self.n as f64 + BUILD);
+        self.used.fill(parts);
+        let by_tables = self.used.columns.len() as f64 / 5.0 * (self.n as f64 + BUILD);
         self.listed = ones as f64 * LISTED < by_tables;
         if self.listed {
             self.lists.fill(rows(parts), n_columns);
         } else {
-            self.words.fill_rows(parts);
+            self.words.fill_used(parts, &self.used);
         }
     }
 
@@ -143,11 +229,37 @@ impl Samples {
 
     /// The bits.
     pub fn form(&self) -> Form<'_> {
-        if self.listed { Form::Lists(&self.lists) } else { Form::Words(self.words.as_slice()) }
+        if self.listed {
+            Form::Lists(&self.lists)
+        } else {
+            Form::Words(self.words.as_slice(), &self.used)
+        }
     }
 }
 
 /// Additions that building a table of 5 rows costs.
 const BUILD: f64 = 40.0;
 /// What a listed addition costs against one from a table.
-const LISTED: f64 = 1.3;
+const LISTED: f64 = 1.9;
+
+/// Moves the bits of `word` that `mask` has next to each other.
+#[inline(always)]
+fn extract(word: u64, mut mask: u64) -> u64 {
+    if mask == u64::MAX {
+        return word;
+    }
+    let (mut out, mut at) = (0, 0);
+    // Runs of set bits: most masks have few of them.
+    while mask != 0 {
+        let start = mask.trailing_zeros();
+        let run = (mask >> start).trailing_ones();
+        let bits = word >> start & (u64::MAX >> (64 - run));
+        out |= bits << at;
+        at += run;
+        if start + run == 64 {
+            break;
+        }
+        mask &= u64::MAX << (start + run);
+    }
+    out
+}

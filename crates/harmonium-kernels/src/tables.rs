@@ -6,6 +6,7 @@
 //! (Arlazarov, Dinic, Kronrod & Faradžev 1970).
 
 use crate::dispatch::fast;
+use crate::index::Used;
 use crate::line::{Element, Fields, HALF, Line, Quantum, Row, Sums, TILE, Wide};
 
 /// Rows of one table.
@@ -101,10 +102,11 @@ fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
     for (g, table) in tables.0.iter_mut().enumerate().take(used) {
         let at = first + g * GROUP;
-        let rows: [&[T; L]; GROUP] = if at + GROUP <= end {
-            std::array::from_fn(|k| row(at + k))
+        let last = |i: usize| if i < end { row(i) } else { &zero };
+        let rows = if at + GROUP <= end {
+            [row(at), row(at + 1), row(at + 2), row(at + 3), row(at + 4)]
         } else {
-            std::array::from_fn(|k| if at + k < end { row(at + k) } else { &zero })
+            [row(at), last(at + 1), last(at + 2), last(at + 3), last(at + 4)]
         };
         build::<T, L, H>(table, rows, &scale);
     }
@@ -171,15 +173,15 @@ macro_rules! with_tables {
 }
 
 fast! {
-    /// `theta[r][16 half + l] += gain * Σ_i x[r][i] row(i)[l]` for bits given as index words,
-    /// [`CHUNK`] rows of weights to a word, `words[chunk * theta.len() + r]`.
+    /// `theta[r][16 half + l] += gain * Σ_i x[r][i] row(i)[l]` for bits given as index words over
+    /// the rows of weights that are used, see [`Form::Words`](crate::index::Form).
     ///
     /// # Panics
     ///
     /// If there are fewer words than the rows need, or `half` is neither 0 nor 1.
     pub fn add_single[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
         words: &[u64],
-        n_rows: usize,
+        used: &Used,
         row: R,
         gain: f32,
         half: usize,
@@ -191,7 +193,7 @@ fast! {
 #[inline(always)]
 fn add_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     words: &[u64],
-    n_rows: usize,
+    used: &Used,
     row: R,
     gain: f32,
     half: usize,
@@ -200,16 +202,20 @@ fn add_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
 ) {
     assert!(half < 2, "add_single: a tile has two halves");
     let n = theta.len();
-    for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
-        let end = n_rows.min(first + CHUNK);
-        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| w * gain);
-        let words = &words[k * n..(k + 1) * n];
-        macro_rules! pass {
-            ($U:literal, ()) => {
-                add_chunk::<$U>(words, tables, half, theta)
-            };
+    let mut words = words;
+    for block in 0..used.n_blocks() {
+        for columns in used.block(block).chunks(CHUNK) {
+            let row = |i: usize| row(columns[i] as usize);
+            let n_tables = build_chunk::<_, HALF, 8>(tables, 0, columns.len(), row, |w| w * gain);
+            let (now, rest) = words.split_at(n);
+            words = rest;
+            macro_rules! pass {
+                ($U:literal, ()) => {
+                    add_chunk::<$U>(now, tables, half, theta)
+                };
+            }
+            with_tables!(n_tables, pass, ());
         }
-        with_tables!(used, pass, ());
     }
 }
 
@@ -241,8 +247,8 @@ fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
 }
 
 fast! {
-    /// `theta[r][l] += unit[i / BLOCK][l] * Σ_i x[r][i] row(i)[l]` with 16-bit sums that are
-    /// widened after each [`BLOCK`] of rows. The scale of a block must be such that no subset of
+    /// `theta[r][l] += unit[i / BLOCK][l] * Σ_i x[r][i] row(i)[l]` for bits given as index words
+    /// over the rows of weights that are used, with 16-bit sums that are widened after each [`BLOCK`] of rows. The scale of a block must be such that no subset of
     /// its rows can overflow.
     ///
     /// # Panics
@@ -250,7 +256,7 @@ fast! {
     /// If there are fewer words or units than the rows need, or less room for sums than rows.
     pub fn add_quantised[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
         words: &[u64],
-        n_rows: usize,
+        used: &Used,
         row: R,
         unit: &[Wide],
         theta: &mut [Wide],
@@ -262,7 +268,7 @@ fast! {
 #[inline(always)]
 fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     words: &[u64],
-    n_rows: usize,
+    used: &Used,
     row: R,
     unit: &[Wide],
     theta: &mut [Wide],
@@ -271,20 +277,21 @@ fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
 ) {
     let n = theta.len();
     let sums = &mut sums[..n];
-    for (block, unit) in (0..n_rows).step_by(BLOCK).zip(unit) {
-        let end = n_rows.min(block + BLOCK);
-        for first in (block..end).step_by(CHUNK) {
-            let used =
-                build_chunk::<_, TILE, 16>(tables, first, end.min(first + CHUNK), row, |w| w);
-            let k = first / CHUNK;
-            let words = &words[k * n..(k + 1) * n];
-            let place = (first == block, first + CHUNK >= end);
+    let mut words = words;
+    for (block, unit) in (0..used.n_blocks()).zip(unit) {
+        let of_block = used.block(block);
+        for (k, columns) in of_block.chunks(CHUNK).enumerate() {
+            let row = |i: usize| row(columns[i] as usize);
+            let n_tables = build_chunk::<_, TILE, 16>(tables, 0, columns.len(), row, |w| w);
+            let (now, rest) = words.split_at(n);
+            words = rest;
+            let place = (k == 0, (k + 1) * CHUNK >= of_block.len());
             macro_rules! pass {
                 ($U:literal, ()) => {
-                    quantised_chunk::<$U>(words, tables, place, unit, theta, sums)
+                    quantised_chunk::<$U>(now, tables, place, unit, theta, sums)
                 };
             }
-            with_tables!(used, pass, ());
+            with_tables!(n_tables, pass, ());
         }
     }
 }

@@ -113,10 +113,13 @@ fn slope_squared_portable<const K: usize, G: Gradient>(
     let mut total = 0.0;
     for (i, w) in weights.iter().enumerate() {
         let row = gradient.row(i);
-        let mut squares = [0.0_f32; HALF];
-        for l in 0..PANEL {
-            let g = terms.slope::<true>(gradient.lane(row, l), i, l, step, w.0[l]);
-            squares[l % HALF] += g * g;
+        let mut squares = [0.0_f32; 8];
+        for part in 0..PANEL / 8 {
+            for k in 0..8 {
+                let l = part * 8 + k;
+                let g = terms.slope::<true>(gradient.lane(row, l), i, l, step, w.0[l]);
+                squares[k] = g.mul_add(g, squares[k]);
+            }
         }
         total += f64::from(squares.iter().sum::<f32>());
     }
@@ -403,13 +406,15 @@ pub trait Gradient {
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSums<'a> {
     sums: &'a [Sums],
+    places: &'a [u32],
     unit: f32,
 }
 
 impl<'a> FieldSums<'a> {
-    /// Sums of samples that weigh `weight` each, the sign of their side included.
-    pub fn new(sums: &'a [Sums], weight: f32) -> Self {
-        Self { sums, unit: weight / LEVELS as f32 }
+    /// Sums of samples that weigh `weight` each, the sign of their side included. Row `i` of the
+    /// gradient stands at `places[i]`: rows without any sample may share one of zeros.
+    pub fn new(sums: &'a [Sums], places: &'a [u32], weight: f32) -> Self {
+        Self { sums, places, unit: weight / LEVELS as f32 }
     }
 }
 
@@ -418,7 +423,7 @@ impl<'a> Gradient for FieldSums<'a> {
 
     #[inline(always)]
     fn row(&self, i: usize) -> Self::Row {
-        &self.sums[i].0
+        &self.sums[self.places[i] as usize].0
     }
 
     #[inline(always)]
@@ -433,7 +438,7 @@ impl<'a> Gradient for [FieldSums<'a>; 2] {
 
     #[inline(always)]
     fn row(&self, i: usize) -> Self::Row {
-        [&self[0].sums[i].0, &self[1].sums[i].0]
+        [self[0].row(i), self[1].row(i)]
     }
 
     #[inline(always)]
@@ -442,16 +447,21 @@ impl<'a> Gradient for [FieldSums<'a>; 2] {
     }
 }
 
-/// Sums in single precision.
+/// Sums in single precision; row `i` of the gradient stands at `places[i]`.
 #[derive(Clone, Copy, Debug)]
-pub struct SingleSums<'a>(pub &'a [Row]);
+pub struct SingleSums<'a> {
+    /// The sums.
+    pub sums: &'a [Row],
+    /// Where they are.
+    pub places: &'a [u32],
+}
 
 impl<'a> Gradient for SingleSums<'a> {
     type Row = &'a [f32; PANEL];
 
     #[inline(always)]
     fn row(&self, i: usize) -> Self::Row {
-        &self.0[i].0
+        &self.sums[self.places[i] as usize].0
     }
 
     #[inline(always)]

@@ -420,12 +420,12 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     scratch: &mut Scratch,
 ) {
     match source.bits.form() {
-        Form::Words(words) => {
+        Form::Words(words, used) => {
             if scratch.sums.len() < theta.len() {
                 scratch.sums.resize(theta.len(), Quantum::ZERO);
             }
             let (sums, tables) = (&mut scratch.sums, &mut scratch.quantised);
-            tables::add_quantised(words, n, row, units, theta, sums, tables);
+            tables::add_quantised(words, used, row, units, theta, sums, tables);
         }
         Form::Lists(lists) => tables::add_quantised_listed(lists, n, row, units, theta),
     }
@@ -441,8 +441,8 @@ fn add_single<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     scratch: &mut Scratch,
 ) {
     match source.bits.form() {
-        Form::Words(words) => {
-            tables::add_single(words, n, row, gain, half, theta, &mut scratch.single);
+        Form::Words(words, used) => {
+            tables::add_single(words, used, row, gain, half, theta, &mut scratch.single);
         }
         Form::Lists(lists) => tables::add_single_listed(lists, n, row, gain, half, theta),
     }

@@ -97,6 +97,10 @@ struct Prepared {
     apart: [Vec<Source>; 2],
     /// The samples of each side and layer, column by column.
     columns: [Vec<Columns>; 2],
+    /// The entries of each layer that some sample has, and where each entry stands among them;
+    /// those without stand after the last.
+    used: Vec<Vec<u32>>,
+    places: Vec<Vec<u32>>,
     /// $m$ and $\mu - t$ of each layer.
     centers: Vec<Vec<f32>>,
     shifts: Vec<Vec<f32>>,
@@ -218,7 +222,6 @@ impl Learner {
                     side.state.layers[l.0].pack();
                 }
                 let rows = &side.state.layers[l.0];
-                bit_means(rows, layer, side.weights, it.uniform[k], &mut it.bit_means[k][l.0]);
                 let columns = &mut it.columns[k][l.0];
                 match rows.bits() {
                     Some(bits) => {
@@ -233,8 +236,11 @@ impl Learner {
                         columns.numbers.extend(bits);
                     }
                 }
+                let uniform = it.uniform[k].is_some();
+                bit_means(rows, columns, layer, side.weights, uniform, &mut it.bit_means[k][l.0]);
             }
         }
+        it.find_used(engine);
         for band in &engine.bands {
             for link in &band.links {
                 let m = link.source.0;
@@ -423,20 +429,19 @@ fn all_bits(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
 /// $\sum_r w_r u_r$ of a layer.
 fn bit_means(
     rows: &super::state::LayerState,
+    columns: &Columns,
     layer: &EngineLayer,
     weights: &[f64],
-    uniform: Option<f32>,
+    uniform: bool,
     out: &mut Vec<f64>,
 ) {
     out.clear();
-    out.resize(layer.len, 0.0);
-    if let (Some(bits), Some(_)) = (rows.bits(), uniform) {
-        let mut counts = vec![0_u32; layer.len];
-        bits.add_column_counts(&mut counts);
+    if columns.is_bits && uniform {
         let w = weights.first().copied().unwrap_or(0.0);
-        out.iter_mut().zip(counts).for_each(|(o, c)| *o = w * f64::from(c));
+        out.extend(columns.words.column_counts().map(|c| w * f64::from(c)));
         return;
     }
+    out.resize(layer.len, 0.0);
     let (s, t) = (layer.scale, layer.shift);
     for (row, w) in rows.numbers().chunks_exact(layer.len).zip(weights) {
         out.iter_mut().zip(row).for_each(|(o, x)| *o += w * (x - t) / s);
@@ -444,6 +449,35 @@ fn bit_means(
 }
 
 impl Prepared {
+    /// Leaves entries that are zero in all samples of both sides out of the gradient's product.
+    fn find_used(&mut self, engine: &Engine) {
+        let n_layers = engine.layers().len();
+        self.used.resize(n_layers, Vec::new());
+        self.places.resize(n_layers, Vec::new());
+        for (l, layer) in engine.layers().iter().enumerate() {
+            let (used, places) = (&mut self.used[l], &mut self.places[l]);
+            let [data, model] = &self.bit_means;
+            used.clear();
+            places.clear();
+            let all_bits = self.columns.iter().all(|side| side[l].is_bits);
+            for i in 0..layer.len {
+                places.push(u32::try_from(used.len()).unwrap_or(u32::MAX));
+                if !all_bits || data[l][i] != 0.0 || model[l][i] != 0.0 {
+                    used.push(u32::try_from(i).unwrap_or(u32::MAX));
+                }
+            }
+            let n_used = u32::try_from(used.len()).unwrap_or(u32::MAX);
+            if used.len() < layer.len {
+                // An entry is used if the next one stands one further.
+                let ends = places[1..].iter().copied().chain([n_used]).collect::<Vec<_>>();
+                for (place, end) in places.iter_mut().zip(ends) {
+                    *place = if *place == end { n_used } else { *place };
+                }
+                self.columns.iter_mut().for_each(|side| side[l].words.keep_columns(used));
+            }
+        }
+    }
+
     /// $-S_i + T m_i$ and $-m_i$ for the rows of each link, the gain included.
     #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
     fn set_row_factors(&mut self, band: &Band) {
@@ -633,22 +667,27 @@ impl PanelWork<'_> {
         let (it, link) = (self.prepared, &self.links[c]);
         let PanelBuffers { fields, sums, .. } = buffers;
         let [first, second] = sums;
-        first.resize(link.n_rows, Sums::ZERO);
+        let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
+        for sums in [&mut *first, &mut *second] {
+            sums.resize(n_used + 1, Sums::ZERO);
+            sums[n_used] = Sums::ZERO;
+        }
         let (data, model) = fields.split_at(it.n[0]);
         let words = [0, 1].map(|k: usize| it.columns[k][link.source.0].words.as_slice());
         let tables = &mut scratch.fields;
-        sum_fields(words[0], data, Sign::Start, first, tables);
+        sum_fields(words[0], data, Sign::Start, &mut first[..n_used], tables);
         let [w_data, w_model] = it.uniform.map(|w| link.gain * w.unwrap_or(0.0));
         if w_data == w_model {
-            sum_fields(words[1], model, Sign::Minus, first, tables);
+            sum_fields(words[1], model, Sign::Minus, &mut first[..n_used], tables);
             finish_fields(first);
-            self.advance(p, c, &FieldSums::new(first, w_data), panel, velocity, output);
+            let sides = FieldSums::new(first, places, w_data);
+            self.advance(p, c, &sides, panel, velocity, output);
         } else {
-            second.resize(link.n_rows, Sums::ZERO);
-            sum_fields(words[1], model, Sign::Start, second, tables);
+            sum_fields(words[1], model, Sign::Start, &mut second[..n_used], tables);
             finish_fields(first);
             finish_fields(second);
-            let sides = [FieldSums::new(first, w_data), FieldSums::new(second, -w_model)];
+            let sides =
+                [FieldSums::new(first, places, w_data), FieldSums::new(second, places, -w_model)];
             self.advance(p, c, &sides, panel, velocity, output);
         }
     }
@@ -665,7 +704,9 @@ impl PanelWork<'_> {
     ) {
         let (it, link) = (self.prepared, &self.links[c]);
         let PanelBuffers { p: means, weighted, single, .. } = buffers;
-        single.resize(link.n_rows, Row::ZERO);
+        let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
+        single.resize(n_used + 1, Row::ZERO);
+        single[n_used] = Row::ZERO;
         let n_rows = it.weights.len();
         // Bits start the sums by themselves; numbers are added to what is there.
         let starts = it.columns[0][link.source.0].is_bits;
@@ -688,7 +729,8 @@ impl PanelWork<'_> {
                     let words = columns.words.as_slice();
                     let (n, row) = (rows.len(), |r: usize| &rows[r].0);
                     let first = starts && k == 0;
-                    sum_single(words, n, row, sub, first, single, &mut scratch.single);
+                    let sums = &mut single[..n_used];
+                    sum_single(words, n, row, sub, first, sums, &mut scratch.single);
                 } else {
                     let x = View::rows(rows.len(), link.n_rows).transposed();
                     let y = View::rows(rows.len(), HALF);
@@ -699,7 +741,8 @@ impl PanelWork<'_> {
                 }
             }
         }
-        self.advance(p, c, &SingleSums(single), panel, velocity, output);
+        let sums = SingleSums { sums: single, places };
+        self.advance(p, c, &sums, panel, velocity, output);
     }
 
     /// Moves the weights of one link and what follows from them.
