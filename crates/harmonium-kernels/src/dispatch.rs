@@ -29,16 +29,25 @@ pub fn instruction_set() -> &'static str {
 }
 
 /// Declares a function that runs `$portable`, compiled for the best instruction set there is.
+///
+/// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand.
 macro_rules! fast {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path;) => {
+        $crate::dispatch::fast! {
+            $(#[$meta])* $vis fn $name[$($gen)*]($($arg: $ty),*) $(-> $ret)?
+                = $portable, wide $portable;
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+        $(-> $ret:ty)? = $portable:path, wide $wide:path;) => {
         $(#[$meta])*
         $vis fn $name $($gen)* ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::dispatch::wide() {
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
                 fn avx2 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
-                    $portable($($arg),*)
+                    $wide($($arg),*)
                 }
                 #[expect(unsafe_code, reason = "a function with more features must be called so")]
                 // SAFETY: `wide` has seen that the machine has these features.

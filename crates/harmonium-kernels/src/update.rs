@@ -180,25 +180,25 @@ impl<const N: usize> Tally<N> {
         }
     }
 
-    /// Adds eight rows, sixteen columns at a time so that the sums stay in registers.
-    #[inline(always)]
-    fn add_strip(&mut self, strip: &[[i16; N]; 8]) {
-        let sizes = self.size.as_chunks_mut::<HALF>().0.iter_mut();
-        for (part, (size, sum)) in sizes.zip(self.sum.as_chunks_mut::<HALF>().0).enumerate() {
-            let mut tally = Tally { size: *size, sum: *sum };
-            for row in strip {
-                tally.add(&row.as_chunks::<HALF>().0[part]);
-            }
-            (*size, *sum) = (tally.size, tally.sum);
-        }
-    }
-
     /// The largest subset sum of column `l`, or more than 32767 if it does not fit.
     ///
     /// With $P$ and $N$ the sums of both signs, $(P + N + |P - N|)/2 = \max(P, N)$. Should $P - N$
     /// have wrapped, the same expression gives $32768 + N$.
     fn most(&self, l: usize) -> u32 {
         (u32::from(self.size[l]) + u32::from(self.sum[l].unsigned_abs())).div_ceil(2)
+    }
+}
+
+impl Tally<HALF> {
+    /// Two tallies of the same eight rows as one.
+    #[inline(always)]
+    fn halves(&self) -> Tally<8> {
+        let mut out = Tally::ZERO;
+        for l in 0..8 {
+            out.size[l] = self.size[l].saturating_add(self.size[l + 8]);
+            out.sum[l] = self.sum[l].wrapping_add(self.sum[l + 8]);
+        }
+        out
     }
 }
 
@@ -298,14 +298,28 @@ impl Copies {
     }
 }
 
+/// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
+/// $\sum_j \Delta w_{ij} z_j$ for each row.
+#[derive(Debug)]
+pub struct Dots<'a> {
+    /// $a$.
+    pub row_shifts: &'a [f32],
+    /// $z$.
+    pub column_shifts: &'a Row,
+    /// The sums over rows.
+    pub columns: &'a mut Row,
+    /// The sums over columns.
+    pub rows: &'a mut [f32],
+}
+
 fast! {
-    /// [`update`], together with the quantised copies of what it writes.
+    /// [`update`], together with the quantised copies of what it writes and its dot products.
     ///
     /// The scales stay as they are: where sums outgrow them, [`Copies::rescale`] must follow.
     ///
     /// # Panics
     ///
-    /// If there are fewer factors, velocities or scales than rows.
+    /// If there are fewer factors, velocities, shifts or scales than rows.
     pub fn update_quantised[<const K: usize, G: Gradient>](
         gradient: &G,
         terms: RankOne<'_, K>,
@@ -314,7 +328,8 @@ fast! {
         velocity: &mut [Row],
         copies: &mut Copies,
         row_scales: &[f32],
-    ) = update_quantised_portable;
+        dots: Dots<'_>,
+    ) = update_quantised_portable, wide update_quantised_wide;
 }
 
 #[inline(always)]
@@ -326,16 +341,19 @@ fn update_quantised_portable<const K: usize, G: Gradient>(
     velocity: &mut [Row],
     copies: &mut Copies,
     row_scales: &[f32],
+    dots: Dots<'_>,
 ) {
+    let arguments = (gradient, terms, step, weights, velocity, copies, row_scales, dots);
     if step.l1 == 0.0 {
-        move_quantised::<K, false, G>(gradient, terms, step, weights, velocity, copies, row_scales);
+        move_quantised::<K, false, false, G>(arguments);
     } else {
-        move_quantised::<K, true, G>(gradient, terms, step, weights, velocity, copies, row_scales);
+        move_quantised::<K, true, false, G>(arguments);
     }
 }
 
 #[inline(always)]
-fn move_quantised<const K: usize, const L1: bool, G: Gradient>(
+#[cfg(target_arch = "x86_64")]
+fn update_quantised_wide<const K: usize, G: Gradient>(
     gradient: &G,
     terms: RankOne<'_, K>,
     step: Step,
@@ -343,36 +361,136 @@ fn move_quantised<const K: usize, const L1: bool, G: Gradient>(
     velocity: &mut [Row],
     copies: &mut Copies,
     row_scales: &[f32],
+    dots: Dots<'_>,
+) {
+    let arguments = (gradient, terms, step, weights, velocity, copies, row_scales, dots);
+    if step.l1 == 0.0 {
+        move_quantised::<K, false, true, G>(arguments);
+    } else {
+        move_quantised::<K, true, true, G>(arguments);
+    }
+}
+
+/// All arguments of [`update_quantised`].
+type Arguments<'a, const K: usize, G> = (
+    &'a G,
+    RankOne<'a, K>,
+    Step,
+    &'a mut [Row],
+    &'a mut [Row],
+    &'a mut Copies,
+    &'a [f32],
+    Dots<'a>,
+);
+
+/// Eight rows and sixteen columns at a time, so that all copies of a square are made while it is
+/// in registers.
+#[inline(always)]
+fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>(
+    (gradient, terms, step, weights, velocity, copies, row_scales, dots): Arguments<'_, K, G>,
 ) {
     let n = weights.len();
     let (velocity, row_scales) = (&mut velocity[..n], &row_scales[..n]);
+    let (row_shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
     let (low, high) = copies.forward.split_at_mut(n);
     let high = &mut high[..n];
+    let mut columns = Row::ZERO;
     for first in (0..n).step_by(8) {
         let scales = &copies.scales[first / BLOCK];
         let tally = &mut copies.sums[first / BLOCK];
         if first.is_multiple_of(BLOCK) {
             *tally = Tally::ZERO;
         }
-        let (mut forward, mut backward) = ([[0_i16; PANEL]; 8], [[0_i16; PANEL]; 8]);
-        let strips = forward.iter_mut().zip(&mut backward);
-        for (i, (forward, backward)) in (first..n.min(first + 8)).zip(strips) {
-            let (w, v) = (&mut weights[i], &mut velocity[i]);
-            advance::<K, L1, G>(gradient, &terms, step, i, w, v);
-            for l in 0..PANEL {
-                forward[l] = to_i16(w.0[l] * scales[l]);
+        let end = n.min(first + 8);
+        let out = &mut copies.backward[first / TILE * PANEL..(first / TILE + 1) * PANEL];
+        let mut row_tally = Tally::<HALF>::ZERO;
+        let mut row_dots = [[0.0_f32; 8]; 8];
+        for part in 0..PANEL / HALF {
+            let at = part * HALF;
+            let scale = &scales.as_chunks::<HALF>().0[part];
+            let z = &dots.column_shifts.0.as_chunks::<HALF>().0[part];
+            let mut dot = columns.0.as_chunks::<HALF>().0[part];
+            let sizes = &mut tally.size.as_chunks_mut::<HALF>().0[part];
+            let sums = &mut tally.sum.as_chunks_mut::<HALF>().0[part];
+            let mut column_tally = Tally { size: *sizes, sum: *sums };
+            let mut square = [[0_i16; HALF]; 8];
+            for k in 0..end - first {
+                let i = first + k;
+                let row = gradient.row(i);
+                let w = &mut weights[i].0.as_chunks_mut::<HALF>().0[part];
+                let v = &mut velocity[i].0.as_chunks_mut::<HALF>().0[part];
+                for l in 0..HALF {
+                    let g = terms.slope::<L1>(gradient.lane(row, at + l), i, at + l, step, w[l]);
+                    v[l] = step.momentum.mul_add(v[l], step.rate * g);
+                    w[l] += v[l];
+                }
+                for l in 0..8 {
+                    let sum = v[l].mul_add(z[l], row_dots[k][l]);
+                    row_dots[k][l] = v[l + 8].mul_add(z[l + 8], sum);
+                }
+                for l in 0..HALF {
+                    dot[l] = row_shifts[i].mul_add(v[l], dot[l]);
+                }
+                let forward = quantise_half::<WIDE>(w, scale);
+                column_tally.add(&forward);
+                let line = if part < 2 { &mut low[i] } else { &mut high[i] };
+                line.0.as_chunks_mut::<HALF>().0[part % 2] = forward;
+                square[k] = quantise_half::<WIDE>(w, &[row_scales[i]; HALF]);
             }
-            for l in 0..PANEL {
-                backward[l] = to_i16(w.0[l] * row_scales[i]);
+            (*sizes, *sums) = (column_tally.size, column_tally.sum);
+            columns.0.as_chunks_mut::<HALF>().0[part] = dot;
+            let place = first % TILE / 8;
+            for (j, pair) in transpose_pair::<WIDE>(square).iter().enumerate() {
+                row_tally.add(pair);
+                let (halves, _) = pair.as_chunks::<8>();
+                out[at + j].0.as_chunks_mut::<8>().0[place] = halves[0];
+                out[at + j + 8].0.as_chunks_mut::<8>().0[place] = halves[1];
             }
-            let (halves, _) = forward.as_chunks::<TILE>();
-            (low[i].0, high[i].0) = (halves[0], halves[1]);
         }
-        tally.add_strip(&forward);
-        let tile = first / TILE;
-        let out = &mut copies.backward[tile * PANEL..(tile + 1) * PANEL];
-        copies.row_sums[first / 8] = transpose_strip(&backward, first % TILE / 8, out);
+        copies.row_sums[first / 8] = row_tally.halves();
+        for (out, dot) in rows[first..end].iter_mut().zip(&row_dots) {
+            *out = across(dot);
+        }
     }
+    *dots.columns = columns;
+}
+
+/// The sum of eight lanes, always in the same order.
+#[inline(always)]
+fn across(x: &[f32; 8]) -> f32 {
+    let four: [f32; 4] = [x[0] + x[4], x[1] + x[5], x[2] + x[6], x[3] + x[7]];
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+/// Sixteen weights rounded to 16 bits.
+#[inline(always)]
+fn quantise_half<const WIDE: bool>(w: &[f32; HALF], scale: &[f32; HALF]) -> [i16; HALF] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        return x86::quantise_half(w, scale);
+    }
+    let mut q = [0; HALF];
+    for l in 0..HALF {
+        q[l] = to_i16(w[l] * scale[l]);
+    }
+    q
+}
+
+/// Transposes 8 × 16 into eight pairs of columns: `j` and `j + 8`.
+#[inline(always)]
+fn transpose_pair<const WIDE: bool>(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        return x86::transpose_pair(x);
+    }
+    let mut out = [[0; HALF]; 8];
+    for (j, pair) in out.iter_mut().enumerate() {
+        for k in 0..8 {
+            pair[k] = x[k][j];
+            pair[k + 8] = x[k][j + 8];
+        }
+    }
+    out
 }
 
 /// Writes eight rows as part `part` of 64 transposed lines.
@@ -612,10 +730,13 @@ fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
 /// them by itself.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::HALF;
     use std::arch::x86_64::{
-        __m128, __m128i, _mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_epi16, _mm_unpackhi_epi32,
-        _mm_unpackhi_epi64, _mm_unpackhi_ps, _mm_unpacklo_epi16, _mm_unpacklo_epi32,
-        _mm_unpacklo_epi64, _mm_unpacklo_ps,
+        __m128, __m128i, __m256, __m256i, _mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_epi16,
+        _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpackhi_ps, _mm_unpacklo_epi16,
+        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_unpacklo_ps, _mm256_cvtps_epi32, _mm256_mul_ps,
+        _mm256_packs_epi32, _mm256_permute4x64_epi64, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
+        _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
     };
     use std::mem::transmute;
 
@@ -629,6 +750,46 @@ mod x86 {
             let two = |a, b| [_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)];
             let four = |a, b| [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)];
             let eight = |a, b| [_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)];
+            let [a0, a1] = two(x[0], x[1]);
+            let [a2, a3] = two(x[2], x[3]);
+            let [a4, a5] = two(x[4], x[5]);
+            let [a6, a7] = two(x[6], x[7]);
+            let [b0, b1] = four(a0, a2);
+            let [b2, b3] = four(a1, a3);
+            let [b4, b5] = four(a4, a6);
+            let [b6, b7] = four(a5, a7);
+            let (c0, c1) = (eight(b0, b4), eight(b1, b5));
+            let (c2, c3) = (eight(b2, b6), eight(b3, b7));
+            transmute([c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]])
+        }
+    }
+
+    /// Only for code that is compiled for AVX2.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn quantise_half(w: &[f32; HALF], scale: &[f32; HALF]) -> [i16; HALF] {
+        // SAFETY: arrays of 64 bytes are two registers of 32, and any bits are valid in both; the
+        // callers are compiled for AVX2 and run only where it was detected.
+        unsafe {
+            let w: [__m256; 2] = transmute(*w);
+            let s: [__m256; 2] = transmute(*scale);
+            let a = _mm256_cvtps_epi32(_mm256_mul_ps(w[0], s[0]));
+            let b = _mm256_cvtps_epi32(_mm256_mul_ps(w[1], s[1]));
+            // Packing works inside each half of the registers; the permutation mends the order.
+            transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b)))
+        }
+    }
+
+    /// Only for code that is compiled for AVX2.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn transpose_pair(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
+        // SAFETY: as above, with eight arrays of 32 bytes.
+        unsafe {
+            let x: [__m256i; 8] = transmute(x);
+            let two = |a, b| [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)];
+            let four = |a, b| [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)];
+            let eight = |a, b| [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)];
             let [a0, a1] = two(x[0], x[1]);
             let [a2, a3] = two(x[2], x[3]);
             let [a4, a5] = two(x[4], x[5]);
@@ -716,8 +877,7 @@ fn add_dots_portable(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, row
                 sum[l] = w[part * 8 + l].mul_add(z.0[part * 8 + l], sum[l]);
             }
         }
-        let four: [f32; 4] = std::array::from_fn(|l| sum[l] + sum[l + 4]);
-        rows[i] += (four[0] + four[2]) + (four[1] + four[3]);
+        rows[i] += across(&sum);
     }
     for part in 0..PANEL / TILE {
         let out = &mut columns.0.as_chunks_mut::<TILE>().0[part];

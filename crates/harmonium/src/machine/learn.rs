@@ -28,7 +28,7 @@ use harmonium_kernels::tables::{
     CHUNK, FIELD_CHUNK, LEVELS, Sign, finish_fields, sum_fields, sum_single,
 };
 use harmonium_kernels::update::{
-    FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
+    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
     update_quantised,
 };
 use rayon::prelude::*;
@@ -768,27 +768,30 @@ impl PanelWork<'_> {
         if settings.norms {
             output.squares.gradient += slope_squared(gradient, terms, step, &panel.weights);
         }
+        let mut shift = Row::ZERO;
+        shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
+        let (columns, rows) = &mut output.dots[c];
+        let row_shifts = &it.shifts[link.source.0];
         if panel.is_quantised() {
             let scales = &link.row_scales[p / super::band::PANELS_PER_BLOCK];
             let copies = &mut panel.copies;
-            update_quantised(gradient, terms, step, &mut panel.weights, velocity, copies, scales);
+            let dots = Dots { row_shifts, column_shifts: &shift, columns, rows };
+            let weights = &mut panel.weights;
+            update_quantised(gradient, terms, step, weights, velocity, copies, scales, dots);
             if copies.rescale(&panel.weights) {
                 panel.set_units(link.gain);
             }
         } else {
             update(gradient, terms, step, &mut panel.weights, velocity);
             panel.transpose();
+            *columns = Row::ZERO;
+            rows.fill(0.0);
+            add_dots(velocity, row_shifts, &shift, columns, rows);
         }
         if settings.norms {
             output.squares.update += squared(velocity);
             output.squares.weights += squared(&panel.weights);
         }
-        let mut shift = Row::ZERO;
-        shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
-        let (columns, rows) = &mut output.dots[c];
-        *columns = Row::ZERO;
-        rows.fill(0.0);
-        add_dots(velocity, &it.shifts[link.source.0], &shift, columns, rows);
     }
 }
 
