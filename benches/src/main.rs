@@ -8,12 +8,18 @@
 mod bars_and_stripes;
 mod exact;
 mod gibbs;
+mod machine;
 mod peers;
+mod products;
+mod report;
+mod step;
 mod turns;
+mod yardstick;
 
 use std::process::ExitCode;
 
-type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+type Outcome = Fallible<()>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -22,9 +28,10 @@ fn main() -> ExitCode {
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "peers", ref words @ ..] => peers::run(words),
+        ["bench", "step", ref words @ ..] => step::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         _ => {
-            Err("there are: bench exact, bench gibbs, bench peers, reproduce bars-and-stripes"
+            Err("there are: bench exact, bench gibbs, bench peers, bench step, reproduce bars-and-stripes"
                 .into())
         }
     };

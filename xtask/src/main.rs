@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
-  cargo xtask bench NAME        measure: exact, gibbs, peers
+  cargo xtask bench NAME        measure: exact, gibbs, peers, step
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 kill-and-resume";
 
