@@ -13,6 +13,7 @@ mod peers;
 mod products;
 mod report;
 mod step;
+mod sweep;
 mod turns;
 mod yardstick;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
+        ["bench", "sweep", ref words @ ..] => sweep::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         _ => {
             Err("there are: bench exact, bench gibbs, bench peers, bench step, reproduce bars-and-stripes"

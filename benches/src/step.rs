@@ -17,6 +17,7 @@ use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream};
 use rayon::ThreadPool;
 use serde_json::json;
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -186,7 +187,7 @@ impl Cell<'_> {
         );
         if !std::ptr::eq(seconds, base) {
             let list = NAMES.iter().zip(&gains).map(|(n, g)| format!(" {n} {g:.2}"));
-            line += &format!(" {}", list.collect::<String>());
+            let _ = write!(line, " {}", list.collect::<String>());
         }
         let named = |values: &[f64]| -> serde_json::Map<String, serde_json::Value> {
             NAMES.iter().zip(values).map(|(n, v)| ((*n).into(), (*v).into())).collect()
@@ -256,7 +257,7 @@ pub(crate) fn random_bits(n_rows: usize, n_columns: usize, density: f64, seed: u
         for (w, word) in words.iter_mut().enumerate() {
             *word = sparse_word(stream, Site::new(row, w, 0), threshold);
         }
-        if n_columns % 64 != 0 {
+        if !n_columns.is_multiple_of(64) {
             *words.last_mut().expect("a row has words") &= (1 << (n_columns % 64)) - 1;
         }
         bits.push_words(&words);

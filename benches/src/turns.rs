@@ -39,6 +39,15 @@ pub(crate) fn take_turns(
     Ok(times)
 }
 
+/// Makes a contender of work that cannot fail.
+pub(crate) fn timed(mut work: impl FnMut()) -> impl FnMut(usize) -> Fallible<f64> {
+    move |n| {
+        let start = Instant::now();
+        (0..n).for_each(|_| work());
+        Ok(start.elapsed().as_secs_f64())
+    }
+}
+
 /// Seconds of each contender: the median over `rounds` rounds, after one that is not counted.
 pub(crate) fn medians(rounds: usize, contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
     let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
@@ -66,7 +75,6 @@ pub(crate) fn ratio(times: &[f64], first: &[f64]) -> Option<f64> {
     (!ratios.is_empty()).then(|| median(ratios))
 }
 
-#[expect(dead_code, reason = "soon")]
 /// The power of `x` with which `y` grows: least squares on logarithms.
 pub(crate) fn exponent(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;

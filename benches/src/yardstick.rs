@@ -52,7 +52,7 @@ impl Dense {
         &flat(&self.lines[i * self.stride..])[..self.n_columns]
     }
 
-    fn row_mut(&mut self, i: usize) -> &mut [f32] {
+    pub(crate) fn row_mut(&mut self, i: usize) -> &mut [f32] {
         &mut flat_mut(&mut self.lines[i * self.stride..])[..self.n_columns]
     }
 
@@ -123,12 +123,12 @@ impl Dense {
     }
 
     /// Natural parameters become probabilities.
-    pub(crate) fn to_probabilities(&mut self, threads: usize, rows: Range<usize>) {
+    pub(crate) fn make_probabilities(&mut self, threads: usize, rows: Range<usize>) {
         self.each_row(threads, rows, |_, lines| probabilities(lines));
     }
 
     /// Natural parameters become zeros and ones.
-    pub(crate) fn to_samples(&mut self, threads: usize, rows: Range<usize>, stream: Stream) {
+    pub(crate) fn make_samples(&mut self, threads: usize, rows: Range<usize>, stream: Stream) {
         self.each_row(threads, rows, |row, lines| {
             let mut bits = [0; STRIP];
             for (k, lines) in lines.chunks_mut(STRIP).enumerate() {
@@ -288,13 +288,13 @@ impl DenseRbm {
         let rows = self.batch..2 * self.batch;
         let (h, w) = (self.samples.all(), self.weights.transposed(0..self.weights.n_rows));
         self.visible.respond(threads, rows.clone(), &self.bias[0], h, w);
-        self.visible.to_samples(threads, rows, self.stream.fork(2 * self.steps));
+        self.visible.make_samples(threads, rows, self.stream.fork(2 * self.steps));
     }
 
     fn infer_hidden(&mut self, threads: usize, rows: Range<usize>) {
         let (v, w) = (self.visible.factor(rows.clone()), self.weights.all());
         self.hidden.respond(threads, rows.clone(), &self.bias[1], v, w);
-        self.hidden.to_probabilities(threads, rows);
+        self.hidden.make_probabilities(threads, rows);
     }
 
     fn sample_hidden(&mut self, threads: usize, first: usize) {
@@ -333,6 +333,7 @@ mod tests {
         // Rows are all ones or all zeros, half and half: so must be what the machine draws.
         for (side, threads) in [(Side::Persistent, 1), (Side::Contrastive, 2)] {
             let stream = Stream::new(1);
+            #[expect(clippy::cast_possible_truncation, reason = "single precision")]
             let normal = |i, j| stream.normal(Site::new(i, 0, 0), j) as f32 * 0.1;
             let data = Dense::from_fn(200, 70, |i, _| (i % 2) as f32);
             let mut rbm =
@@ -343,7 +344,7 @@ mod tests {
             }
             for i in 50..100 {
                 let ones: f32 = rbm.visible.row(i).iter().sum();
-                assert!(ones < 3.0 || ones > 67.0, "{side:?}: row {i} has {ones} of 70");
+                assert!(!(3.0..=67.0).contains(&ones), "{side:?}: row {i} has {ones} of 70");
             }
             let all: f32 = (50..100).map(|i| rbm.visible.row(i)[0]).sum();
             assert!((10.0..40.0).contains(&all), "{side:?}: {all} of 50 rows are ones");
