@@ -12,6 +12,7 @@ mod machine;
 mod peers;
 mod products;
 mod report;
+mod scaling;
 mod step;
 mod sweep;
 mod turns;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
         ["bench", "sweep", ref words @ ..] => sweep::run(words),
+        ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         _ => {
             Err("there are: bench exact, bench gibbs, bench peers, bench step, reproduce bars-and-stripes"

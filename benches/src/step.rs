@@ -280,7 +280,7 @@ fn sparse_word(stream: Stream, site: Site, threshold: u32) -> u64 {
 }
 
 /// A set of such rows.
-fn random_data(n_columns: usize, density: f64, n_rows: usize) -> Fallible<Dataset> {
+pub(crate) fn random_data(n_columns: usize, density: f64, n_rows: usize) -> Fallible<Dataset> {
     let bits = random_bits(n_rows, n_columns, density, 3);
     Ok(Dataset::new(Table::from_bits(bits)?, Binarize::None)?)
 }
