@@ -8,6 +8,7 @@
 mod bars_and_stripes;
 mod exact;
 mod gibbs;
+mod instructions;
 mod machine;
 mod peers;
 mod products;
@@ -32,15 +33,21 @@ fn main() -> ExitCode {
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
         ["bench", "sweep", ref words @ ..] => sweep::run(words),
+        ["bench", "instructions", ref words @ ..] => {
+            return finish(instructions::run(words));
+        }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
-        _ => {
-            Err("there are: bench exact, bench gibbs, bench peers, bench step, reproduce bars-and-stripes"
-                .into())
-        }
+        _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
+             reproduce bars-and-stripes"
+            .into()),
     };
+    finish(outcome.map(|()| ExitCode::SUCCESS))
+}
+
+fn finish(outcome: Fallible<ExitCode>) -> ExitCode {
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)

@@ -99,7 +99,8 @@ fn tell(name: &str, points: &[(usize, Cost)], idle: f64, report: &mut Report) {
 
 /// Lets a process of its own do the work.
 fn measure(size: Size, threads: usize) -> Fallible<Cost> {
-    eprintln!("{}", NAMES.iter().zip(size).map(|(n, v)| format!("{n} {v} ")).collect::<String>());
+    let [n_rows, n_visible, n_hidden, batch] = size;
+    eprintln!("{n_rows} rows, {n_visible}x{n_hidden}, batch {batch}");
     let output = Command::new(std::env::current_exe()?)
         .args(["bench", "scaling", "--child"])
         .args(size.map(|n| n.to_string()))

@@ -216,7 +216,7 @@ impl Cell<'_> {
 }
 
 /// Does `n` updates and gives the seconds from the first to the last.
-fn train(trainer: &mut Trainer<'_>, n: usize) -> Result<f64, harmonium::Error> {
+pub(crate) fn train(trainer: &mut Trainer<'_>, n: usize) -> Result<f64, harmonium::Error> {
     let mut clock = Clock { left: n, start: Instant::now(), seconds: 0.0 };
     trainer.run(&mut [&mut clock])?;
     Ok(clock.seconds)

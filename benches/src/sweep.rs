@@ -15,6 +15,7 @@ use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table};
 use rayon::ThreadPool;
 use serde_json::json;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask bench sweep [--quick] [--chains N,…] [--threads N,…] [--seconds S] [--json [FILE]]";
@@ -96,13 +97,15 @@ impl Cell<'_> {
         let micros: Vec<f64> = rounds.iter().map(|s| 1e6 * median(s.clone())).collect();
         let ratios: Vec<f64> =
             (0..3).map(|c| ratio(&rounds[3], &rounds[c]).unwrap_or(f64::NAN)).collect();
-        let numbers: String = micros.iter().map(|m| format!(" {m:>11.1}")).collect();
-        let quotients: String = ratios.iter().map(|r| format!(" {:>8}", times(*r))).collect();
+        let mut line = format!("{:<20} {:>6} {:>7}", self.name, self.n_chains, self.n_threads);
+        for micros in &micros {
+            let _ = write!(line, " {micros:>11.1}");
+        }
+        for ratio in &ratios {
+            let _ = write!(line, " {:>8}", times(*ratio));
+        }
         report.row(
-            &format!(
-                "{:<20} {:>6} {:>7}{numbers}{quotients}",
-                self.name, self.n_chains, self.n_threads
-            ),
+            &line,
             json!({
                 "machine": self.name, "chains": self.n_chains, "threads": self.n_threads,
                 "contenders": NAMES, "microseconds": micros, "ratio": ratios,
