@@ -8,12 +8,21 @@
 mod bars_and_stripes;
 mod exact;
 mod gibbs;
+mod instructions;
+mod machine;
 mod peers;
+mod products;
+mod report;
+mod scaling;
+mod step;
+mod sweep;
 mod turns;
+mod yardstick;
 
 use std::process::ExitCode;
 
-type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+type Outcome = Fallible<()>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -22,14 +31,23 @@ fn main() -> ExitCode {
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "peers", ref words @ ..] => peers::run(words),
-        ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
-        _ => {
-            Err("there are: bench exact, bench gibbs, bench peers, reproduce bars-and-stripes"
-                .into())
+        ["bench", "step", ref words @ ..] => step::run(words),
+        ["bench", "sweep", ref words @ ..] => sweep::run(words),
+        ["bench", "instructions", ref words @ ..] => {
+            return finish(instructions::run(words));
         }
+        ["bench", "scaling", ref words @ ..] => scaling::run(words),
+        ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
+             reproduce bars-and-stripes"
+            .into()),
     };
+    finish(outcome.map(|()| ExitCode::SUCCESS))
+}
+
+fn finish(outcome: Fallible<ExitCode>) -> ExitCode {
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)

@@ -13,7 +13,7 @@ mod ours;
 mod python;
 mod table;
 
-use crate::Outcome;
+use crate::{Fallible, Outcome};
 use contenders::{Contender, Item, Peer};
 use options::Options;
 use ours::Ours;
@@ -21,8 +21,6 @@ use python::Python;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// What one contender did for one item.
 struct Row {

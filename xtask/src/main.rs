@@ -12,7 +12,8 @@ use std::time::Instant;
 
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
-  cargo xtask bench NAME        measure: exact, gibbs, peers
+  cargo xtask bench NAME        measure: exact, gibbs, instructions, peers,
+                                scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 kill-and-resume";
 
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
             let mut all =
                 vec!["run", "--release", "--quiet", "--package", "harmonium-benches", "--"];
             all.extend(&words);
-            plainly(&all)
+            return plainly(&all);
         }
         _ => {
             println!("{HELP}");
@@ -99,14 +100,18 @@ fn step(title: &str, args: &[&str], variables: &[(&str, &str)], count: &mut Coun
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Runs cargo with nothing added to what it prints, so that `--json` on stdout is JSON.
-fn plainly(args: &[&str]) -> bool {
+/// Runs cargo with nothing added to what it prints, so that `--json` on stdout is JSON, and ends as
+/// it ends: benches tell apart what failed by it.
+fn plainly(args: &[&str]) -> ExitCode {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     match Command::new(cargo).args(args).status() {
-        Ok(status) => status.success(),
+        Ok(status) => {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            code.map_or(ExitCode::FAILURE, ExitCode::from)
+        }
         Err(error) => {
             eprintln!("cannot run cargo: {error}");
-            false
+            ExitCode::FAILURE
         }
     }
 }

@@ -2,21 +2,12 @@
 
 use super::Fallible;
 use super::contenders::Item;
+use crate::report::Json;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(super) const USAGE: &str = "usage: cargo xtask bench peers [--only a,c] [--quick] [--full] \
      [--epochs N] [--rounds N] [--data FOLDER] [--json [FILE]]";
-
-/// Where the JSON goes.
-#[derive(Debug, PartialEq)]
-pub(super) enum Json {
-    No,
-    /// On stdout, in place of the table.
-    Stdout,
-    /// In a file, besides the table.
-    File(PathBuf),
-}
 
 /// Settings of a run.
 #[derive(Debug)]
@@ -45,11 +36,7 @@ impl Options {
                 "--data" => data = Some(PathBuf::from(value("a folder")?)),
                 "--quick" => quick = true,
                 "--full" => full = true,
-                "--json" => {
-                    json = words
-                        .next_if(|next| !next.starts_with("--"))
-                        .map_or(Json::Stdout, |file| Json::File(file.into()));
-                }
+                "--json" => json = Json::parse(&mut words),
                 _ => return Err(format!("`{word}` is not known\n{USAGE}").into()),
             }
         }

@@ -1,9 +1,11 @@
 //! What is printed and written.
 
 use super::contenders::{Contender, Item, PEERS};
-use super::options::{Json, Options};
+use super::options::Options;
 use super::{Fallible, Row};
-use crate::turns::median;
+use crate::machine;
+use crate::report::Json;
+use crate::turns::{self, median};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -25,10 +27,9 @@ pub(super) fn report(
     Ok(())
 }
 
-/// Median over rounds of this row's seconds divided by the first row's in the same round.
+/// How many times as long as the first row this one took.
 fn ratio(row: &Row, first: &Row) -> Option<f64> {
-    let ratios: Vec<f64> = row.seconds.iter().zip(&first.seconds).map(|(r, f)| r / f).collect();
-    (!ratios.is_empty()).then(|| median(ratios))
+    turns::ratio(&row.seconds, &first.seconds)
 }
 
 fn as_json(machine: &Map<String, Value>, results: &[(Item, Vec<Row>)], options: &Options) -> Value {
@@ -85,11 +86,7 @@ fn as_text(
         let _ = writeln!(text, "    {}: {}", peer.name, peer.differs);
     }
     text += "    harmonium: not centered, constant rate, no penalty, as the peers do; \"defaults\" is what it does unasked\n";
-    text += "\nMachine\n";
-    for (key, value) in machine {
-        let _ = writeln!(text, "    {key}: {}", plain(value));
-    }
-    text
+    text + &machine::as_text(machine)
 }
 
 fn line(row: &Row, first: &Row) -> String {
@@ -112,39 +109,4 @@ fn line(row: &Row, first: &Row) -> String {
         let _ = write!(line, "  {trouble}");
     }
     line + "\n"
-}
-
-/// A value as one would write it on a line.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) if text.is_empty() => "no".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(" "),
-        Value::Object(map) => {
-            map.iter().map(|(k, v)| format!("{k} {}", plain(v))).collect::<Vec<_>>().join(", ")
-        }
-        Value::Null => "unknown".into(),
-        other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::contenders::Variant;
-    use super::*;
-
-    fn row(seconds: &[f64]) -> Row {
-        let mut row = Row::new(Contender::Ours(Variant::Plain));
-        row.seconds = seconds.to_vec();
-        row
-    }
-
-    #[test]
-    fn ratios_are_taken_within_rounds() {
-        // The machine was slow in the second round, for both.
-        let (first, peer) = (row(&[1.0, 10.0, 1.0]), row(&[3.0, 20.0, 2.0]));
-        assert_eq!(ratio(&peer, &first), Some(2.0));
-        assert_eq!(ratio(&row(&[5.0]), &first), Some(5.0), "a slow peer ran once");
-        assert_eq!(ratio(&row(&[]), &first), None);
-    }
 }

@@ -49,10 +49,42 @@ impl View {
 /// If the shapes do not fit each other, a view reaches beyond its slice, or the entries of `c`
 /// overlap.
 pub fn multiply_add(
+    c: (&mut [f32], View),
+    a: (&[f32], View),
+    b: (&[f32], View),
+    scale: f32,
+) {
+    multiply(c, a, b, (1.0, scale), gemm::Parallelism::None);
+}
+
+/// `c = keep * c + scale * a b` on as many threads of the present pool: the yardstick of the
+/// benches, not used by the library.
+///
+/// # Panics
+///
+/// As [`multiply_add`].
+#[cfg(feature = "yardstick")]
+#[doc(hidden)]
+pub fn multiply_on(
+    n_threads: usize,
+    c: (&mut [f32], View),
+    a: (&[f32], View),
+    b: (&[f32], View),
+    (keep, scale): (f32, f32),
+) {
+    let threads = match n_threads {
+        0 | 1 => gemm::Parallelism::None,
+        n => gemm::Parallelism::Rayon(n),
+    };
+    multiply(c, a, b, (keep, scale), threads);
+}
+
+fn multiply(
     (c, c_view): (&mut [f32], View),
     (a, a_view): (&[f32], View),
     (b, b_view): (&[f32], View),
-    scale: f32,
+    (keep, scale): (f32, f32),
+    threads: gemm::Parallelism,
 ) {
     let ((m, n), k) = (c_view.shape, a_view.shape.1);
     assert_eq!((a_view.shape, b_view.shape), ((m, k), (k, n)), "multiply_add: shapes must fit");
@@ -79,19 +111,19 @@ pub fn multiply_add(
             c.as_mut_ptr(),
             stride(c_view.column_stride),
             stride(c_view.row_stride),
-            true,
+            keep != 0.0,
             a.as_ptr(),
             stride(a_view.column_stride),
             stride(a_view.row_stride),
             b.as_ptr(),
             stride(b_view.column_stride),
             stride(b_view.row_stride),
-            1.0_f32,
+            keep,
             scale,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            threads,
         );
     }
 }

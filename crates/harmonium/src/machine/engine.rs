@@ -5,7 +5,7 @@
 //! so that centering costs the products nothing, and both
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 
-use super::band::{Band, Scratch, Source};
+use super::band::{Band, Scratch, Source, with_scratch};
 use super::{LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
@@ -243,6 +243,19 @@ impl Engine {
                 } else if link.source == l {
                     band.add_to_rows(c, tile, &sources[band.layer.0], theta, scratch);
                 }
+            }
+        }
+    }
+
+    /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows
+    /// after the other: what the benches time.
+    #[doc(hidden)]
+    pub fn products(&self, l: LayerId) -> impl FnMut(&mut State, &mut [Wide]) + '_ {
+        let mut sources = Vec::new();
+        move |x, theta| {
+            self.prepare(l, x, &mut sources);
+            for (tile, theta) in theta.chunks_exact_mut(x.n_rows()).enumerate() {
+                with_scratch(|scratch| self.theta_tile(l, tile, &sources, theta, scratch));
             }
         }
     }

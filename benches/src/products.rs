@@ -1,0 +1,110 @@
+//! The product v→h alone: bits by tables and lists against dense numbers.
+//!
+//! The library's time includes looking at the bits and choosing between tables and lists, and
+//! adding the biases.
+
+use crate::report::{Report, times};
+use crate::step::{NAMES, random_bits};
+use crate::turns::{median, ratio, take_turns, timed};
+use crate::yardstick::Dense;
+use crate::{Fallible, Outcome};
+use harmonium::machine::{Engine, Machine, Precision, State};
+use harmonium::models::Rbm;
+use harmonium::training::{Plan, initialise};
+use harmonium_data::{Binarize, Dataset, Table};
+use harmonium_kernels::bits::BitMatrix;
+use harmonium_kernels::line::{TILE, Wide};
+use serde_json::json;
+
+const SHAPE: (usize, usize) = (784, 500);
+
+/// Times products of batches of the given sizes and densities.
+pub(crate) fn run(
+    batches: &[usize],
+    densities: &[f64],
+    seconds: f64,
+    mut report: Report,
+) -> Outcome {
+    let (n_visible, n_hidden) = SHAPE;
+    report.say(&format!("µs for the product v→h, {n_visible}x{n_hidden}, one thread\n"));
+    report.say(&format!(
+        "{:>5} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}",
+        "batch", "density", "i16", "f32", "gemm", "i16", "f32"
+    ));
+    for &density in densities {
+        let machine = machine_like(&random_bits(500, n_visible, density, 1))?;
+        for &batch in batches {
+            let bits = random_bits(batch, n_visible, density, 2);
+            let micros_and_ratios = measure(&machine, &bits, seconds / 2.0)?;
+            let (micros, ratios) = micros_and_ratios;
+            report.row(
+                &format!(
+                    "{batch:>5} {density:>7} {:>10.1} {:>10.1} {:>10.1} {:>8} {:>8}",
+                    micros[0],
+                    micros[1],
+                    micros[2],
+                    times(ratios[0]),
+                    times(ratios[1])
+                ),
+                json!({
+                    "batch": batch, "density": density, "contenders": NAMES,
+                    "microseconds": micros, "ratio": ratios,
+                }),
+            );
+        }
+    }
+    report.finish(&[
+        "i16, f32: harmonium's engine, packing and biases included; gemm: dense f32, without biases",
+        "! marks where the dense product is faster; other work on the machine moves ratios by 10 % and more",
+    ])
+}
+
+fn measure(machine: &Machine, bits: &BitMatrix, seconds: f64) -> Fallible<(Vec<f64>, Vec<f64>)> {
+    let (n_visible, n_hidden) = SHAPE;
+    let (batch, n_tiles) = (bits.n_rows(), n_hidden.div_ceil(TILE));
+    let mut theta = [0, 1].map(|_| vec![Wide::ZERO; n_tiles * batch]);
+    let mut states = [state_of(machine, bits)?, state_of(machine, bits)?];
+    let engines = [Precision::I16, Precision::F32].map(|p| Engine::with_precision(machine, p));
+    let mut products = engines.each_ref().map(|engine| engine.products(Rbm::HIDDEN));
+    let mut ours = products.iter_mut().zip(&mut states).zip(&mut theta);
+    let mut next = || {
+        let ((product, x), theta) = ours.next().expect("there are two");
+        timed(move || product(x, theta))
+    };
+    let (mut quantised, mut single) = (next(), next());
+    let weights = dense_weights(machine, 0);
+    let x = Dense::from_fn(batch, n_visible, |i, j| f32::from(u8::from(bits.get(i, j))));
+    let mut out = Dense::zeros(batch, n_hidden);
+    let mut dense = timed(|| out.multiply(1, 0..batch, x.all(), weights.all(), (0.0, 1.0)));
+    let rounds = take_turns(seconds, &mut [&mut quantised, &mut single, &mut dense])?;
+    let micros = rounds.iter().map(|s| 1e6 * median(s.clone())).collect();
+    let ratios = (0..2).map(|c| ratio(&rounds[2], &rounds[c]).unwrap_or(f64::NAN)).collect();
+    Ok((micros, ratios))
+}
+
+fn machine_like(bits: &BitMatrix) -> Fallible<Machine> {
+    let data = Dataset::new(Table::from_bits(bits.clone())?, Binarize::None)?;
+    let mut machine = Rbm::binary(SHAPE.0, SHAPE.1)?.into_machine();
+    initialise(&mut machine, &data, &Plan::default())?;
+    Ok(machine)
+}
+
+/// Chains whose visible layer holds the bits.
+pub(crate) fn state_of(machine: &Machine, bits: &BitMatrix) -> Fallible<State> {
+    let mut x = State::zeros(machine, bits.n_rows())?;
+    let mut values = vec![0.0; bits.n_columns()];
+    for row in 0..bits.n_rows() {
+        bits.unpack_row_into(row, &mut values);
+        x.set_row(Rbm::VISIBLE, row, &values)?;
+    }
+    Ok(x)
+}
+
+/// The weights of a coupling between two layers.
+#[expect(clippy::cast_possible_truncation, reason = "single precision")]
+pub(crate) fn dense_weights(machine: &Machine, coupling: usize) -> Dense {
+    let c = &machine.couplings()[coupling];
+    let [rows, columns] = [c.between.0, c.between.1].map(|l| machine.layer(l).len());
+    let entries = c.weights.entries();
+    Dense::from_fn(rows, columns, |i, j| entries[i * columns + j] as f32)
+}

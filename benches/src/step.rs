@@ -1,0 +1,301 @@
+//! A whole step of training against the same step by dense products.
+//!
+//! The library is driven through its trainer: presenting the batch, both sides, the update,
+//! centering and its reports are all in its time. The yardstick leaves out centering, norms,
+//! shuffling and everything that is not arithmetic.
+
+use crate::report::{Flags, Report, times};
+use crate::turns::{median, pool, ratio, take_turns};
+use crate::yardstick::{Dense, DenseRbm, Side};
+use crate::{Fallible, Outcome, products};
+use harmonium::machine::Machine;
+use harmonium::models::Rbm;
+use harmonium::optim::Schedule;
+use harmonium::training::{Numbers, Observer, Plan, Rule, Trainer, View, initialise};
+use harmonium_data::{Binarize, Dataset, Table};
+use harmonium_kernels::bits::BitMatrix;
+use harmonium_kernels::random::{Site, Stream};
+use rayon::ThreadPool;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+const USAGE: &str = "usage: cargo xtask bench step [--quick] [--products] [--no-center] \
+     [--shape 784x500,…] [--batch N,…] [--density P,…] [--rule pcd,cd] [--threads N,…] \
+     [--seconds S] [--json [FILE]]";
+
+/// The names of the contenders, ours first, the yardstick last.
+pub(crate) const NAMES: [&str; 3] = ["i16", "f32", "gemm"];
+
+/// What is measured.
+struct Settings {
+    shapes: Vec<String>,
+    batches: Vec<usize>,
+    densities: Vec<f64>,
+    rules: Vec<String>,
+    threads: Vec<usize>,
+    center: bool,
+    seconds: f64,
+}
+
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut flags = Flags::parse(words, USAGE)?;
+    let quick = flags.has("--quick");
+    let shapes: &[&str] =
+        if quick { &["64x64", "784x500"] } else { &["64x64", "784x500", "784x2000", "4096x1024"] };
+    let settings = Settings {
+        shapes: flags
+            .list("--shape", &shapes.iter().map(ToString::to_string).collect::<Vec<_>>())?,
+        batches: flags.list("--batch", &[10, 100, 500, 1000])?,
+        densities: flags.list("--density", &[0.05, 0.19, 0.5])?,
+        rules: flags.list("--rule", &["pcd".into(), "cd".into()])?,
+        threads: flags.list("--threads", &[1, 2])?,
+        center: !flags.has("--no-center"),
+        seconds: flags.list("--seconds", &[if quick { 0.45 } else { 1.0 }])?[0],
+    };
+    let mut report = flags.report("step");
+    if flags.has("--products") {
+        return products::run(&settings.batches, &settings.densities, settings.seconds, report);
+    }
+    report.say("µs for a step of training, and how many times as long the dense step takes\n");
+    report.say(&format!(
+        "{:>9} {:>5} {:>7} {:>4} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}  speed-up of threads",
+        "shape", "batch", "density", "rule", "threads", "i16", "f32", "gemm", "i16", "f32"
+    ));
+    let pools = settings.threads.iter().map(|n| pool(*n)).collect::<Result<Vec<_>, _>>()?;
+    for shape in &settings.shapes {
+        let (n_visible, n_hidden) = parse_shape(shape)?;
+        for &density in &settings.densities {
+            let data = random_data(n_visible, density, 20_000)?;
+            for &batch in &settings.batches {
+                for rule in &settings.rules {
+                    let cell = Cell { shape, n_visible, n_hidden, batch, density, rule };
+                    cell.measure(&settings, &data, &pools, &mut report)?;
+                }
+            }
+        }
+    }
+    report.finish(&[
+        "i16, f32: harmonium; gemm: the same step in dense f32 with the gemm crate and harmonium's own exponentials and variates",
+        "the dense step leaves out centering, norms and shuffling, which favours it; ! marks where it is faster",
+        "ratios are medians over the rounds of one run in which all take turns; other work on the machine moves them by 10 % and more",
+    ])
+}
+
+struct Cell<'a> {
+    shape: &'a str,
+    n_visible: usize,
+    n_hidden: usize,
+    batch: usize,
+    density: f64,
+    rule: &'a str,
+}
+
+impl Cell<'_> {
+    fn measure(
+        &self,
+        settings: &Settings,
+        data: &Dataset,
+        pools: &[ThreadPool],
+        report: &mut Report,
+    ) -> Outcome {
+        let (rule, side) = match self.rule {
+            "pcd" => (Rule::Pcd, Side::Persistent),
+            "cd" => (Rule::Cd, Side::Contrastive),
+            other => return Err(format!("there is no rule `{other}`\n{USAGE}").into()),
+        };
+        let plan = |precision| Plan {
+            precision,
+            rule,
+            epochs: 1 << 40,
+            batch: self.batch,
+            chains: self.batch,
+            decay: Schedule::Constant(1.0),
+            momentum: Schedule::Constant(0.5),
+            l2: 0.0,
+            center: settings.center,
+            ..Plan::default()
+        };
+        let mut machine = Rbm::binary(self.n_visible, self.n_hidden)?.into_machine();
+        let few: Vec<usize> = (0..500).collect();
+        initialise(&mut machine, &data.select_rows(&few)?, &plan(Numbers::F32))?;
+        let trainers = [Numbers::I16, Numbers::F32]
+            .map(|numbers| Trainer::new(machine.clone(), data, &plan(numbers)));
+        let [quantised, single] = trainers;
+        let (mut quantised, mut single) = (quantised?, single?);
+        let mut dense = self.dense(side, &machine, data);
+        let mut measured = vec![[const { Vec::new() }; 3]; pools.len()];
+        // All thread counts take turns as well, so that their quotient is one of neighbours.
+        let turns: Vec<(usize, usize)> =
+            (0..pools.len()).flat_map(|p| (0..NAMES.len()).map(move |c| (p, c))).collect();
+        let work = std::cell::RefCell::new((&mut quantised, &mut single, &mut dense));
+        let contender = |&(p, c): &(usize, usize)| {
+            let work = &work;
+            move |n: usize| -> Fallible<f64> {
+                let (quantised, single, dense) = &mut *work.borrow_mut();
+                let threads = settings.threads[p];
+                pools[p]
+                    .install(|| match c {
+                        0 => train(quantised, n),
+                        1 => train(single, n),
+                        _ => {
+                            let start = Instant::now();
+                            (0..n).for_each(|_| dense.step(threads));
+                            Ok(start.elapsed().as_secs_f64())
+                        }
+                    })
+                    .map_err(Into::into)
+            }
+        };
+        let mut contenders: Vec<_> = turns.iter().map(contender).collect();
+        let mut contenders: Vec<_> =
+            contenders.iter_mut().map(|c| c as &mut crate::turns::Contender).collect();
+        let seconds = settings.seconds * pools.len() as f64 / 2.0;
+        for (&(p, c), times) in turns.iter().zip(take_turns(seconds, &mut contenders)?) {
+            measured[p][c] = times;
+        }
+        for (threads, times_of) in settings.threads.iter().zip(&measured) {
+            self.report(*threads, times_of, &measured[0], report);
+        }
+        Ok(())
+    }
+
+    fn report(
+        &self,
+        threads: usize,
+        seconds: &[Vec<f64>; 3],
+        base: &[Vec<f64>; 3],
+        report: &mut Report,
+    ) {
+        let micros: Vec<f64> = seconds.iter().map(|s| 1e6 * median(s.clone())).collect();
+        let ratios: Vec<f64> =
+            (0..2).map(|c| ratio(&seconds[2], &seconds[c]).unwrap_or(f64::NAN)).collect();
+        let gains: Vec<f64> =
+            (0..3).map(|c| ratio(&base[c], &seconds[c]).unwrap_or(f64::NAN)).collect();
+        let mut line = format!(
+            "{:>9} {:>5} {:>7} {:>4} {threads:>7} {:>10.1} {:>10.1} {:>10.1} {:>8} {:>8}",
+            self.shape,
+            self.batch,
+            self.density,
+            self.rule,
+            micros[0],
+            micros[1],
+            micros[2],
+            times(ratios[0]),
+            times(ratios[1]),
+        );
+        if !std::ptr::eq(seconds, base) {
+            let list = NAMES.iter().zip(&gains).map(|(n, g)| format!(" {n} {g:.2}"));
+            let _ = write!(line, " {}", list.collect::<String>());
+        }
+        let named = |values: &[f64]| -> serde_json::Map<String, serde_json::Value> {
+            NAMES.iter().zip(values).map(|(n, v)| ((*n).into(), (*v).into())).collect()
+        };
+        report.row(
+            &line,
+            json!({
+                "shape": self.shape, "batch": self.batch, "density": self.density,
+                "rule": self.rule, "threads": threads, "rounds": seconds[0].len(),
+                "microseconds": named(&micros), "ratio": named(&ratios), "speed_up": named(&gains),
+            }),
+        );
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    fn dense(&self, side: Side, machine: &Machine, data: &Dataset) -> DenseRbm {
+        let entries = machine.couplings()[0].weights.entries();
+        let weights = Dense::from_fn(self.n_visible, self.n_hidden, |i, j| {
+            entries[i * self.n_hidden + j] as f32
+        });
+        let bias = machine.layer(Rbm::VISIBLE).bias.iter().map(|b| *b as f32).collect();
+        let n_rows = 4 * self.batch;
+        let rows = Dense::from_fn(n_rows, self.n_visible, |i, j| data.table().at(i, j));
+        DenseRbm::new(side, self.batch, weights, bias, rows)
+    }
+}
+
+/// Does `n` updates and gives the seconds from the first to the last.
+pub(crate) fn train(trainer: &mut Trainer<'_>, n: usize) -> Result<f64, harmonium::Error> {
+    let mut clock = Clock { left: n, start: Instant::now(), seconds: 0.0 };
+    trainer.run(&mut [&mut clock])?;
+    Ok(clock.seconds)
+}
+
+/// Stops the time after some updates.
+struct Clock {
+    left: usize,
+    start: Instant,
+    seconds: f64,
+}
+
+impl Observer for Clock {
+    fn updated(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+        self.left -= 1;
+        if self.left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.seconds = self.start.elapsed().as_secs_f64();
+        ControlFlow::Break("enough".into())
+    }
+}
+
+fn parse_shape(text: &str) -> Fallible<(usize, usize)> {
+    let wrong = || format!("a shape is like 784x500, not `{text}`\n{USAGE}");
+    let (rows, columns) = text.split_once('x').ok_or_else(wrong)?;
+    Ok((rows.parse().map_err(|_| wrong())?, columns.parse().map_err(|_| wrong())?))
+}
+
+/// Independent bits, ones with probability `density` (to 1/256).
+pub(crate) fn random_bits(n_rows: usize, n_columns: usize, density: f64, seed: u64) -> BitMatrix {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 256")]
+    let threshold = (density * 256.0).round() as u32;
+    let stream = Stream::new(seed);
+    let mut bits = BitMatrix::zeros(0, n_columns);
+    let mut words = vec![0; bits.words_per_row()];
+    for row in 0..n_rows {
+        for (w, word) in words.iter_mut().enumerate() {
+            *word = sparse_word(stream, Site::new(row, w, 0), threshold);
+        }
+        if !n_columns.is_multiple_of(64) {
+            *words.last_mut().expect("a row has words") &= (1 << (n_columns % 64)) - 1;
+        }
+        bits.push_words(&words);
+    }
+    bits
+}
+
+/// 64 bits, each 1 with probability `threshold / 256`: the digits of the threshold, lowest first,
+/// say whether a fresh word is joined by `or` or by `and`.
+fn sparse_word(stream: Stream, site: Site, threshold: u32) -> u64 {
+    let mut word = 0;
+    for pair in 0..4_u32 {
+        let [a, b, c, d] = stream.words(site, pair).map(u64::from);
+        for (k, fresh) in [a | b << 32, c | d << 32].into_iter().enumerate() {
+            let digit = threshold >> (2 * pair as usize + k) & 1;
+            word = if digit == 1 { word | fresh } else { word & fresh };
+        }
+    }
+    word
+}
+
+/// A set of such rows.
+pub(crate) fn random_data(n_columns: usize, density: f64, n_rows: usize) -> Fallible<Dataset> {
+    let bits = random_bits(n_rows, n_columns, density, 3);
+    Ok(Dataset::new(Table::from_bits(bits)?, Binarize::None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_have_their_density() {
+        for density in [0.05, 0.19, 0.5] {
+            let bits = random_bits(1000, 100, density, 1);
+            let found = bits.count_ones() as f64 / 1e5;
+            // Four standard errors, and half a step of 1/256.
+            assert!((found - density).abs() < 4.0 * (density / 1e5).sqrt() + 0.002, "{found}");
+        }
+    }
+}
