@@ -84,6 +84,7 @@ fn update_portable<const K: usize, G: Gradient>(
     weights: &mut [Row],
     velocity: &mut [Row],
 ) {
+    let velocity = &mut velocity[..weights.len()];
     for (i, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
         if step.l1 == 0.0 {
             advance::<K, false, G>(gradient, &terms, step, i, w, v);
@@ -450,9 +451,15 @@ const CEILING: f32 = 32_767.0 - BLOCK as f32 / 2.0 - 8.0;
 /// $1.5\cdot2^{23}$: adding it rounds to a whole number and leaves that in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
+/// The nearest whole number. What does not fit becomes -32768 on either side, which no sum that fits
+/// contains, so that a [`Tally`] sees it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bits are the number")]
 fn to_i16(x: f32) -> i16 {
+    const BEYOND: f32 = 32_768.0;
+    // Written so that each is one instruction; a NaN does not fit.
+    let x = if x < BEYOND { x } else { BEYOND };
+    let x = if x > -BEYOND { x } else { -BEYOND };
     (x + ROUND).to_bits() as i16
 }
 
@@ -462,9 +469,9 @@ const USED: f32 = 0.75;
 /// Sums below this are treated as zero.
 const SMALLEST: f32 = 1e-30;
 
-/// The scale of sums that are at most `most`.
+/// The scale of sums that are at most `most`; 0 where they left single precision.
 pub fn scale_for(most: f32) -> f32 {
-    USED * CEILING / most.clamp(SMALLEST, 1e30)
+    USED * CEILING / most.max(SMALLEST)
 }
 
 fast! {
@@ -661,3 +668,6 @@ fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Single]) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
