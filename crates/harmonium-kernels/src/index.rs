@@ -151,3 +151,6 @@ impl Samples {
 const BUILD: f64 = 40.0;
 /// What a listed addition costs against one from a table.
 const LISTED: f64 = 1.3;
+
+#[cfg(test)]
+mod tests;

@@ -32,13 +32,15 @@ impl View {
         }
     }
 
-    /// One past the last entry.
+    /// One past the last entry, at most [`usize::MAX`].
     fn end(self) -> usize {
         let (rows, columns) = self.shape;
         if rows == 0 || columns == 0 {
             return 0;
         }
-        (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + 1
+        let last_row = (rows - 1).saturating_mul(self.row_stride);
+        let last_column = (columns - 1).saturating_mul(self.column_stride);
+        last_row.saturating_add(last_column).saturating_add(1)
     }
 }
 
@@ -95,3 +97,6 @@ pub fn multiply_add(
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

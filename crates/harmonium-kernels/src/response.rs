@@ -11,6 +11,7 @@ use crate::tables::LEVELS;
 
 /// $e^{-x}$, between $2^{-126}$ and $2^{126}$.
 #[inline(always)]
+#[expect(clippy::approx_constant, reason = "a coefficient that is close to ln 2 and is not it")]
 pub(crate) fn exp_neg(x: f32) -> f32 {
     // Adding 1.5 · 2^23 rounds to a whole number and leaves it in the low bits.
     const ROUND: f32 = 12_582_912.0;

@@ -258,7 +258,7 @@ fn fields_keep_the_mean_and_never_exceed_the_levels() {
         assert!((f64::from(sum) / 256.0 - levels).abs() <= 1.0 / 512.0, "{p}");
         assert!(p != 0.0 || sum == 0, "never a level at 0");
         assert!(p != 1.0 || sum == 256 * LEVELS, "always all levels at 1");
-        to_fields(&[Line([p; TILE]); 256], &[17; TILE], Byte::Low, &mut by_rows);
+        to_fields(&vec![Line([p; TILE]); 256], &[17; TILE], Byte::Low, &mut by_rows);
         let rows: u32 = by_rows.iter().map(|q| u32::from(q.0[31])).sum();
         assert_eq!(rows, sum, "{p}: rows step through all dithers");
     }

@@ -36,7 +36,7 @@ fn quantum(u: f64) -> i16 {
 fn field(u: f64) -> u16 {
     let levels = LEVELS as u16 + 1;
     let both = (u * f64::from(levels * levels)) as u16;
-    both % levels | both / levels << 8
+    (both % levels) | ((both / levels) << 8)
 }
 
 /// The sum of the chosen rows, the sum of their sizes, both in double precision.
@@ -167,11 +167,16 @@ fn assert_fields(sums: &[Sums], expected: &[[i64; 2 * TILE]], what: &str) {
     }
 }
 
-type SumFields = fn(&[u64], &[Fields], Sign, &mut [Sums], &mut Tables<u16, TILE>);
+/// How fields are summed, how that is finished, and what it is called.
+type Twin = (
+    fn(&[u64], &[Fields], Sign, &mut [Sums], &mut Tables<u16, TILE>),
+    fn(&mut [Sums]),
+    &'static str,
+);
 
 #[test]
 fn field_sums_are_exact_with_every_sign() {
-    let twins: [(SumFields, fn(&mut [Sums]), &str); 2] = [
+    let twins: [Twin; 2] = [
         (sum_fields, finish_fields, "fast"),
         (sum_fields_portable, finish_fields_portable, "portable"),
     ];

@@ -227,19 +227,11 @@ fn run_case<const K: usize>(n: usize, step: Step) {
 #[test]
 fn an_update_is_its_formula_in_every_form() {
     for n in heights() {
-        let step = STEPS[n % 4];
-        match n / 4 % 4 {
-            0 => run_case::<0>(n, step),
-            1 => run_case::<1>(n, step),
-            2 => run_case::<2>(n, step),
-            _ => run_case::<4>(n, step),
-        }
-    }
-    for step in STEPS {
-        run_case::<0>(37, step);
-        run_case::<1>(37, step);
-        run_case::<2>(37, step);
-        run_case::<4>(37, step);
+        // Each number of terms meets each rule.
+        run_case::<0>(n, STEPS[n % 4]);
+        run_case::<1>(n, STEPS[(n + n / 4) % 4]);
+        run_case::<2>(n, STEPS[(n + n / 4 + 1) % 4]);
+        run_case::<4>(n, STEPS[(n + n / 4 + 2) % 4]);
     }
 }
 
