@@ -8,6 +8,7 @@
 mod bars_and_stripes;
 mod exact;
 mod gibbs;
+mod peers;
 mod turns;
 
 use std::process::ExitCode;
@@ -20,8 +21,12 @@ fn main() -> ExitCode {
     let outcome: Outcome = match words[..] {
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
+        ["bench", "peers", ref words @ ..] => peers::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
-        _ => Err("there are: bench exact, bench gibbs, reproduce bars-and-stripes".into()),
+        _ => {
+            Err("there are: bench exact, bench gibbs, bench peers, reproduce bars-and-stripes"
+                .into())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,8 @@ pub(crate) fn medians(rounds: usize, contenders: &mut [&mut dyn FnMut()]) -> Vec
     times.into_iter().map(median).collect()
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The middle one; of an even number, the upper of the two.
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
-  cargo xtask bench NAME        measure: exact, gibbs
+  cargo xtask bench NAME        measure: exact, gibbs, peers
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 kill-and-resume";
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             let mut all =
                 vec!["run", "--release", "--quiet", "--package", "harmonium-benches", "--"];
             all.extend(&words);
-            step("measure", &all, &[], &mut Count::default())
+            plainly(&all)
         }
         _ => {
             println!("{HELP}");
@@ -115,6 +115,18 @@ fn step(title: &str, args: &[&str], variables: &[(&str, &str)], count: &mut Coun
         }
     }
     child.wait().is_ok_and(|status| status.success())
+}
+
+/// Runs cargo with nothing added to what it prints, so that `--json` on stdout is JSON.
+fn plainly(args: &[&str]) -> bool {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    match Command::new(cargo).args(args).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cannot run cargo: {error}");
+            false
+        }
+    }
 }
 
 /// The number that stands before `word`.

@@ -2,7 +2,7 @@
 
 use crate::{Error, Table, Values};
 use harmonium_kernels::bits::BitMatrix;
-use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::random::{Site, Stream, bits_of_bytes};
 use std::fmt;
 use std::str::FromStr;
 
@@ -189,6 +189,53 @@ impl Dataset {
         }
     }
 
+    /// Whether every presentation is zeros and ones.
+    pub fn is_bits(&self) -> bool {
+        self.sampled || matches!(self.table.values(), Values::Bits(_))
+    }
+
+    /// Writes one presentation of a row as packed bits, 64 columns to a word: the same bits as
+    /// [`Dataset::present_into`] gives. `row_values` is a buffer.
+    ///
+    /// # Panics
+    ///
+    /// If the data are not bits, `out` has not as many words as the columns need, or there is no
+    /// such row.
+    pub fn present_bits_into(
+        &self,
+        row: usize,
+        draw: Stream,
+        row_values: &mut Vec<f64>,
+        out: &mut [u64],
+    ) {
+        assert!(self.is_bits(), "present_bits_into: the data are not bits");
+        assert_eq!(out.len(), self.n_columns().div_ceil(64), "present_bits_into: words of a row");
+        let n = self.table.n_columns();
+        match self.table.values() {
+            Values::Bits(bits) => {
+                out.fill(0);
+                out[..bits.words_per_row()].copy_from_slice(bits.row(row));
+            }
+            Values::Bytes(bytes) if self.table.full_scale() == 255.0 => {
+                out.fill(0);
+                let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
+                bits_of_bytes(draw, site, &bytes[row * n..(row + 1) * n], out);
+            }
+            Values::Bytes(_) | Values::Real(_) => {
+                row_values.resize(self.n_columns(), 0.0);
+                self.present_into(row, draw, row_values);
+                for (word, values) in out.iter_mut().zip(row_values.chunks(64)) {
+                    *word = (0..).zip(values).fold(0, |w, (b, x)| w | u64::from(*x != 0.0) << b);
+                }
+                return;
+            }
+        }
+        if let Some(classes) = &self.classes {
+            let at = n + classes.of_row[row] as usize;
+            out[at / 64] |= 1 << (at % 64);
+        }
+    }
+
     /// Writes the mean over presentations of a row: probabilities where values are sampled.
     ///
     /// # Panics
@@ -219,6 +266,9 @@ impl Dataset {
 
     /// The weighted mean of each column over rows and presentations.
     pub fn column_means(&self) -> Vec<f64> {
+        if let (None, None, Some(means)) = (&self.weights, &self.classes, self.counted_means()) {
+            return means;
+        }
         let mut total = vec![0.0; self.n_columns()];
         let mut row_values = total.clone();
         let mut weight = 0.0;
@@ -232,6 +282,29 @@ impl Dataset {
             *t /= weight;
         }
         total
+    }
+}
+
+impl Dataset {
+    /// Column means by counting, where all values are whole.
+    fn counted_means(&self) -> Option<Vec<f64>> {
+        let (n, n_columns) = (self.n_rows() as f64, self.table.n_columns());
+        match self.table.values() {
+            Values::Bits(bits) => {
+                let mut ones = vec![0; n_columns];
+                bits.add_column_counts(&mut ones);
+                Some(ones.into_iter().map(|c| f64::from(c) / n).collect())
+            }
+            Values::Bytes(bytes) => {
+                let scale = if self.sampled { f64::from(self.table.full_scale()) } else { 1.0 };
+                let mut sums = vec![0_u64; n_columns];
+                for row in bytes.chunks_exact(n_columns.max(1)) {
+                    sums.iter_mut().zip(row).for_each(|(s, b)| *s += u64::from(*b));
+                }
+                Some(sums.into_iter().map(|s| s as f64 / (n * scale)).collect())
+            }
+            Values::Real(_) => None,
+        }
     }
 }
 

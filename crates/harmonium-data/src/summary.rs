@@ -1,6 +1,7 @@
 //! What a table holds, and which units would fit it.
 
 use crate::{Binarize, Table, Values};
+use harmonium_kernels::bits::BitMatrix;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -94,10 +95,61 @@ impl Tally {
             distinct: BTreeSet::new(),
             columns: vec![Ok(None); table.n_columns()],
         };
-        for row in 0..table.n_rows() {
-            (0..table.n_columns()).for_each(|column| tally.count(column, table.at(row, column)));
+        match table.values() {
+            Values::Bits(bits) => tally.count_bits(bits),
+            Values::Bytes(bytes) => tally.count_bytes(bytes, table.n_columns()),
+            Values::Real(_) => {
+                for row in 0..table.n_rows() {
+                    let columns = 0..table.n_columns();
+                    columns.for_each(|column| tally.count(column, table.at(row, column)));
+                }
+            }
         }
         tally
+    }
+
+    /// The same for bits, by columns.
+    fn count_bits(&mut self, bits: &BitMatrix) {
+        let (n_rows, mut ones) = (bits.n_rows() as u64, vec![0; bits.n_columns()]);
+        bits.add_column_counts(&mut ones);
+        for (column, &ones) in ones.iter().enumerate() {
+            let ones = u64::from(ones);
+            for (value, n) in [(0.0, n_rows - ones), (1.0, ones)] {
+                self.count_many(column, value, n);
+            }
+        }
+    }
+
+    /// The same for bytes, by the number of each.
+    fn count_bytes(&mut self, bytes: &[u8], n_columns: usize) {
+        let mut seen = vec![[0_u64; 4]; n_columns];
+        let mut counts = [0_u64; 256];
+        for row in bytes.chunks_exact(n_columns.max(1)) {
+            for (seen, &byte) in seen.iter_mut().zip(row) {
+                counts[usize::from(byte)] += 1;
+                seen[usize::from(byte) / 64] |= 1 << (byte % 64);
+            }
+        }
+        // Which column a count belongs to does not matter for anything but its constancy.
+        for (byte, &n) in (0_u8..=255).zip(&counts) {
+            self.count_many(0, f32::from(byte), n);
+        }
+        for (column, seen) in self.columns.iter_mut().zip(&seen) {
+            let n: u32 = seen.iter().map(|s| s.count_ones()).sum();
+            let first = (0_u8..=255).find(|b| seen[usize::from(*b) / 64] >> (b % 64) & 1 == 1);
+            *column = if n <= 1 { Ok(first.map(f32::from)) } else { Err(()) };
+        }
+    }
+
+    /// Counts a value `n` times.
+    fn count_many(&mut self, column: usize, value: f32, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.count(column, value);
+        self.sum += f64::from(value) * (n - 1) as f64;
+        self.n_zero += u64::from(value == 0.0) * (n - 1);
+        self.n_whole += n - 1;
     }
 
     fn count(&mut self, column: usize, value: f32) {

@@ -15,6 +15,7 @@ pub mod log_product;
 pub mod random;
 pub mod real;
 pub mod response;
+pub mod softplus;
 pub mod tables;
 pub mod update;
 

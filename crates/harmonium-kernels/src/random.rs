@@ -144,6 +144,36 @@ fast! {
     fn tile_of[](stream: Stream, site: Site, tile: u32) -> [u32; 32] = Stream::tile;
 }
 
+fast! {
+    /// Bits that are 1 with probability `bytes[i] / 255`: the same as comparing
+    /// [`Stream::uniform`] with it.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer words than the bytes need.
+    pub fn bits_of_bytes[](stream: Stream, site: Site, bytes: &[u8], out: &mut [u64])
+        = bits_of_bytes_portable;
+}
+
+#[inline(always)]
+fn bits_of_bytes_portable(stream: Stream, site: Site, bytes: &[u8], out: &mut [u64]) {
+    out[..bytes.len().div_ceil(64)].fill(0);
+    for (tile, chunk) in (0_u32..).zip(bytes.chunks(32)) {
+        let words = stream.tile(site, tile);
+        let mut grey = [0_u8; 32];
+        grey[..chunk.len()].copy_from_slice(chunk);
+        let mut on = [0_u32; 32];
+        for l in 0..32 {
+            let b = u32::from(grey[l]);
+            // (w + 1/2) / 2^32 < b / 255 in whole numbers, since 2^32 - 1 = 255 * 0x0101_0101.
+            let most = (b * 0x0101_0101).wrapping_sub(u32::from(b < 128));
+            on[l] = if b != 0 && words[l] <= most { u32::MAX } else { 0 };
+        }
+        let shift = tile % 2 * 32;
+        out[(tile / 2) as usize] |= u64::from(crate::response::pack(on)) << shift;
+    }
+}
+
 /// $(w + \tfrac12) 2^{-32}$: never 0, never 1, so that its logarithm is finite.
 #[inline]
 pub fn to_uniform(word: u32) -> f64 {

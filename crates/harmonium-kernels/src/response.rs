@@ -61,7 +61,7 @@ fn temper_portable(theta: &mut [Wide], betas: &[f32], base: &Wide) {
 
 /// Packs 32 lanes that are all ones or all zeros.
 #[inline(always)]
-fn pack(lanes: [u32; TILE]) -> u32 {
+pub(crate) fn pack(lanes: [u32; TILE]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     return x86::pack(lanes);
     #[cfg(not(target_arch = "x86_64"))]

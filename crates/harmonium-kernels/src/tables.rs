@@ -580,8 +580,9 @@ fn finish_fields_portable(sums: &mut [Sums]) {
 }
 
 fast! {
-    /// `sums[i] = Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
-    /// numbers; `words` as for [`sum_fields`] with [`CHUNK`] rows to a word.
+    /// `sums[i] += Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
+    /// numbers, or `=` where the sum starts; `words` as for [`sum_fields`] with [`CHUNK`] rows to a
+    /// word.
     ///
     /// # Panics
     ///
@@ -591,6 +592,7 @@ fast! {
         n_rows: usize,
         row: R,
         sub: usize,
+        starts: bool,
         sums: &mut [Row],
         tables: &mut Tables<f32, HALF>,
     ) = sum_single_portable;
@@ -602,11 +604,12 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     n_rows: usize,
     row: R,
     sub: usize,
+    starts: bool,
     sums: &mut [Row],
     tables: &mut Tables<f32, HALF>,
 ) {
     let n = sums.len();
-    if n_rows == 0 {
+    if n_rows == 0 && starts {
         sums.iter_mut().for_each(|s| *part_of(s, sub) = [0.0; HALF]);
     }
     for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
@@ -615,7 +618,7 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
         let words = &words[k * n..(k + 1) * n];
         macro_rules! pass {
             ($U:literal, ()) => {
-                sum_chunk::<$U>(words, tables, k == 0, sub, sums)
+                sum_chunk::<$U>(words, tables, starts && k == 0, sub, sums)
             };
         }
         with_tables!(used, pass, ());

@@ -223,13 +223,30 @@ impl Copies {
         self.row_sums[i / 8].most(i % 8)
     }
 
-    /// Quantises the columns anew wherever their sums outgrew their scale.
-    pub fn rescale(&mut self, weights: &[Row]) {
+    /// Adds the bounds of all rows, eight to a group; the last group may reach beyond them.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer groups than the rows need.
+    pub fn add_row_bounds(&self, bounds: &mut [[u32; 8]]) {
+        for (tally, bounds) in self.row_sums.iter().zip(&mut bounds[..self.row_sums.len()]) {
+            for l in 0..8 {
+                bounds[l] += tally.most(l);
+            }
+        }
+    }
+
+    /// Quantises the columns anew wherever their sums outgrew their scale, and says whether that
+    /// was so.
+    pub fn rescale(&mut self, weights: &[Row]) -> bool {
+        let mut any = false;
         for block in 0..self.scales.len() {
             if self.overflows(block) {
                 self.quantise_block(weights, block);
+                any = true;
             }
         }
+        any
     }
 
     /// Chooses fresh scales for all columns and quantises them.
@@ -666,6 +683,49 @@ fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Single]) 
                 out[square * 4 + j].0.as_chunks_mut::<4>().0[part] = column;
             }
         }
+    }
+}
+
+fast! {
+    /// Adds $\sum_i w_{ij} a_i$ to `columns` and $\sum_j w_{ij} z_j$ to `rows`.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer factors than rows.
+    pub fn add_dots[](
+        weights: &[Row],
+        a: &[f32],
+        z: &Row,
+        columns: &mut Row,
+        rows: &mut [f32],
+    ) = add_dots_portable;
+}
+
+#[inline(always)]
+fn add_dots_portable(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, rows: &mut [f32]) {
+    let n = weights.len();
+    let (a, rows) = (&a[..n], &mut rows[..n]);
+    for i in 0..n {
+        let w = &weights[i].0;
+        let mut sum = [0.0_f32; 8];
+        for part in 0..PANEL / 8 {
+            for l in 0..8 {
+                sum[l] = w[part * 8 + l].mul_add(z.0[part * 8 + l], sum[l]);
+            }
+        }
+        let four: [f32; 4] = std::array::from_fn(|l| sum[l] + sum[l + 4]);
+        rows[i] += (four[0] + four[2]) + (four[1] + four[3]);
+    }
+    for part in 0..PANEL / TILE {
+        let out = &mut columns.0.as_chunks_mut::<TILE>().0[part];
+        let mut sum = *out;
+        for i in 0..n {
+            let w = &weights[i].0.as_chunks::<TILE>().0[part];
+            for l in 0..TILE {
+                sum[l] = a[i].mul_add(w[l], sum[l]);
+            }
+        }
+        *out = sum;
     }
 }
 

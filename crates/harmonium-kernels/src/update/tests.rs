@@ -195,6 +195,11 @@ fn check_copies(weights: &[Row], copies: &Copies, row_scales: &[f32]) {
             assert_tally(copies.row_most(i), most((0..PANEL).map(q)), "row");
         }
     }
+    let mut bounds = vec![[3; 8]; n.div_ceil(8)];
+    copies.add_row_bounds(&mut bounds);
+    for (i, bound) in bounds.iter().flatten().enumerate().take(n) {
+        assert_eq!(*bound, 3 + copies.row_most(i), "bound of row {i}");
+    }
 }
 
 /// Whether no subset of rows of a block, and of the columns of a row, can leave 16 bits.
@@ -493,4 +498,34 @@ fn missing_rows_are_refused() {
     assert!(!run(9, 9, Some(9)) && run(8, 9, Some(9)) && run(9, 8, Some(9)) && run(9, 9, Some(8)));
     let narrow = || transpose_single(&[Row::ZERO; 3], 0, &mut vec![Single::ZERO; PANEL - 1]);
     assert!(std::panic::catch_unwind(narrow).is_err());
+}
+
+#[test]
+fn dots_are_added_along_both_sides() {
+    for n in heights() {
+        let weights: Vec<Row> = lines(n, 1, real);
+        let a: Vec<f32> = lines::<_, 1>(n, 2, real).iter().map(|x| x.0[0]).collect();
+        let (z, before) = (lines(1, 3, real)[0], lines(1, 4, real)[0]);
+        let (mut columns, mut rows) = (before, vec![0.5; n]);
+        let (mut twin_columns, mut twin_rows) = (before, vec![0.5; n]);
+        add_dots(&weights, &a, &z, &mut columns, &mut rows);
+        add_dots_portable(&weights, &a, &z, &mut twin_columns, &mut twin_rows);
+        assert_same(&[columns], &[twin_columns], "add_dots: columns");
+        assert_eq!(rows, twin_rows, "add_dots: rows");
+        let check = |found: f32, start: f32, terms: &mut dyn Iterator<Item = f64>, roundings| {
+            let start = f64::from(start);
+            let (sum, size) = terms.fold((start, start.abs()), |(s, m), x| (s + x, m + x.abs()));
+            let bound = f64::from(u16::try_from(roundings).expect("few")) * ROUNDING * size;
+            assert!((f64::from(found) - sum).abs() <= bound, "{n} rows: {found}, not {sum}");
+        };
+        for l in 0..PANEL {
+            let mut terms = (0..n).map(|i| f64::from(weights[i].0[l]) * f64::from(a[i]));
+            check(columns.0[l], before.0[l], &mut terms, n);
+        }
+        for i in 0..n {
+            let mut terms = (0..PANEL).map(|l| f64::from(weights[i].0[l]) * f64::from(z.0[l]));
+            // Eight products in each of eight lanes, three additions, and one to what was there.
+            check(rows[i], 0.5, &mut terms, 12);
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Contrastive divergence (Hinton 2002): the model side from chains that start at the data.
 
 use super::gibbs::sample_posterior;
-use super::{Context, Estimator, Side, last_free_block, normalised};
+use super::{Context, Estimator, Side, deferrable, last_free_block, normalised, particles};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Clamp, average_block, gibbs, posterior_factorises};
+use crate::sampling::{Clamp, average_block, gibbs, open_sweeps, posterior_factorises};
 
 /// Sweeps over the hidden units before the chains are let go, where the posterior does not
 /// factorise.
@@ -23,15 +23,37 @@ impl Estimator for Contrastive {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, batch, k, stream } = *context;
+        let Context { machine, engine, batch, k, stream, .. } = *context;
         let data = Clamp::layers(batch.visible().iter().copied());
-        let sweeps = if posterior_factorises(machine, &data) { 1 } else { POSTERIOR_SWEEPS };
-        let mut x = sample_posterior(context, &data, sweeps)?;
+        let factorises = posterior_factorises(machine, &data);
         let free = Clamp::none();
-        gibbs(machine, engine, &free, &mut x, k, stream.fork(2))?;
-        average_block(engine, &free, &mut x, &last_free_block(machine, &free));
         self.weights = normalised(batch);
-        let state = self.particles.insert(x);
-        Ok(Side::Particles { state, weights: &self.weights })
+        let last = last_free_block(machine, &free);
+        let defer = deferrable(context, &last);
+        let mut x = match self.particles.take() {
+            // One sweep over hidden units that see only the data forgets where they were.
+            Some(mut x) if defer && factorises && x.n_rows() == batch.n_rows() => {
+                batch.write_into(&mut x);
+                gibbs(machine, engine, &data, &mut x, 1, stream.fork(1))?;
+                x
+            }
+            _ => {
+                let sweeps = if factorises { 1 } else { POSTERIOR_SWEEPS };
+                sample_posterior(context, &data, sweeps)?
+            }
+        };
+        if defer {
+            open_sweeps(engine, &mut x, k, stream.fork(2));
+            let state = self.particles.insert(x);
+            return Ok(Side::Particles {
+                state,
+                weights: &self.weights,
+                pending: last,
+                draw: None,
+            });
+        }
+        gibbs(machine, engine, &free, &mut x, k, stream.fork(2))?;
+        average_block(engine, &free, &mut x, &last);
+        Ok(particles(self.particles.insert(x), &self.weights))
     }
 }

@@ -1,6 +1,6 @@
 //! Both sides by exact sums: what the others approximate.
 
-use super::{Context, Estimator, Side, normalised};
+use super::{Context, Estimator, Side, deferrable, normalised, particles};
 use crate::error::Error;
 use crate::exact;
 use crate::machine::State;
@@ -23,13 +23,27 @@ impl Estimator for ExactPosterior {
         let Context { machine, engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         self.weights = normalised(batch);
+        let free = free_layers(machine, &clamp);
+        if deferrable(context, &free) && posterior_factorises(machine, &clamp) {
+            let state = match self.particles.take() {
+                Some(state) if state.n_rows() == batch.n_rows() => state,
+                _ => State::zeros(machine, batch.n_rows())?,
+            };
+            let state = self.particles.insert(state);
+            batch.write_into(state);
+            return Ok(Side::Particles {
+                state,
+                weights: &self.weights,
+                pending: free,
+                draw: None,
+            });
+        }
         let mut x = batch.to_state(machine)?;
         if !posterior_factorises(machine, &clamp) {
             return Ok(Side::Moments(exact::moments(machine, &clamp, &x, &self.weights)?));
         }
-        average_block(engine, &clamp, &mut x, &free_layers(machine, &clamp));
-        let state = self.particles.insert(x);
-        Ok(Side::Particles { state, weights: &self.weights })
+        average_block(engine, &clamp, &mut x, &free);
+        Ok(particles(self.particles.insert(x), &self.weights))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The data side by Gibbs sampling with the data clamped.
 
-use super::{Context, Estimator, Side, last_free_block, normalised};
+use super::{Context, Estimator, Side, deferrable, last_free_block, normalised, particles};
 use crate::error::Error;
 use crate::machine::{Base, State};
 use crate::sampling::{Clamp, average_block, gibbs, independent};
@@ -27,7 +27,7 @@ pub(super) fn sample_posterior(
     sweeps: usize,
 ) -> Result<State, Error> {
     let Context { machine, engine, batch, stream, .. } = *context;
-    let base = Base::of_biases(machine);
+    let base = Base::uniform(machine);
     let mut x = independent(machine, &base, batch.n_rows(), stream.fork(0))?;
     batch.write_into(&mut x);
     gibbs(machine, engine, clamp, &mut x, sweeps, stream.fork(1))?;
@@ -43,9 +43,18 @@ impl Estimator for ClampedGibbs {
         let Context { machine, engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         let mut x = sample_posterior(context, &clamp, self.sweeps)?;
-        average_block(engine, &clamp, &mut x, &last_free_block(machine, &clamp));
         self.weights = normalised(batch);
-        let state = self.particles.insert(x);
-        Ok(Side::Particles { state, weights: &self.weights })
+        let last = last_free_block(machine, &clamp);
+        if deferrable(context, &last) {
+            let state = self.particles.insert(x);
+            return Ok(Side::Particles {
+                state,
+                weights: &self.weights,
+                pending: last,
+                draw: None,
+            });
+        }
+        average_block(engine, &clamp, &mut x, &last);
+        Ok(particles(self.particles.insert(x), &self.weights))
     }
 }

@@ -3,7 +3,7 @@
 //! With $q$ held at its fixed point the gradient of the bound is $\langle s\rangle_q - \langle
 //! s\rangle_\text{model}$ (Salakhutdinov & Hinton 2009).
 
-use super::{Context, Estimator, Side, normalised};
+use super::{Context, Estimator, Side, normalised, particles};
 use crate::error::Error;
 use crate::machine::State;
 use crate::sampling::{Clamp, Convergence, MeanField, mean_field};
@@ -35,8 +35,7 @@ impl Estimator for MeanFieldPosterior {
         let mut x = batch.to_state(machine)?;
         self.convergence = Some(mean_field(machine, engine, &clamp, &mut x, self.settings)?);
         self.weights = normalised(batch);
-        let state = self.particles.insert(x);
-        Ok(Side::Particles { state, weights: &self.weights })
+        Ok(particles(self.particles.insert(x), &self.weights))
     }
 
     fn convergence(&self) -> Option<Convergence> {

@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::machine::{Batch, Engine, LayerId, Machine, State};
 use crate::moments::Moments;
 use crate::sampling::{Clamp, Convergence};
+use crate::units::Units;
 use harmonium_kernels::random::Stream;
 
 /// What an estimator sees of one step.
@@ -50,6 +51,9 @@ pub struct Context<'a> {
     pub k: usize,
     /// Variates of this side in this step.
     pub stream: Stream,
+    /// Whether the caller will replace the last layers by their means itself, see
+    /// [`Side::Particles::pending`].
+    pub defer: bool,
 }
 
 /// What an estimator found.
@@ -58,9 +62,14 @@ pub enum Side<'a> {
     /// States with weights that sum to 1.
     Particles {
         /// One row per particle.
-        state: &'a State,
+        state: &'a mut State,
         /// The weight of each.
         weights: &'a [f64],
+        /// Layers that the caller is to replace by their means given the rest when it forms the
+        /// moments; empty unless [`Context::defer`] was set.
+        pending: Vec<LayerId>,
+        /// The variates and the sweep with which it is to sample them in `state` as well.
+        draw: Option<(Stream, usize)>,
     },
     /// The expectation itself.
     Moments(Moments),
@@ -70,7 +79,8 @@ impl Side<'_> {
     /// Adds `sign` times the moments of this side.
     pub fn add_to(&self, machine: &Machine, sign: f64, out: &mut Moments) {
         match self {
-            Self::Particles { state, weights } => {
+            Self::Particles { state, weights, pending, .. } => {
+                debug_assert!(pending.is_empty(), "means are still to be taken");
                 let signed: Vec<f64> = weights.iter().map(|w| sign * w).collect();
                 out.add(machine, state, &signed);
             }
@@ -126,6 +136,22 @@ fn normalised(batch: &Batch) -> Vec<f64> {
         // Every sample of this batch has weight zero: it says nothing, but not NaN.
         vec![0.0; batch.n_rows()]
     }
+}
+
+/// A side without anything pending.
+fn particles<'a>(state: &'a mut State, weights: &'a [f64]) -> Side<'a> {
+    Side::Particles { state, weights, pending: Vec::new(), draw: None }
+}
+
+/// Whether the caller can take the means of these layers together with the moments: all of them
+/// are bits, come last in the schedule, and do not see each other.
+fn deferrable(context: &Context<'_>, layers: &[LayerId]) -> bool {
+    let bits = |l: LayerId| {
+        let units = context.machine.layer(l).units;
+        matches!(units, Units::Binary | Units::Spin) && !context.machine.has_lateral(l)
+    };
+    let last = context.engine.schedule().last();
+    context.defer && last.is_some_and(|last| layers.iter().all(|&l| last.contains(&l) && bits(l)))
 }
 
 /// The last block of the schedule that has something free in it: the one whose conditional means

@@ -1,7 +1,7 @@
 //! Persistent contrastive divergence (Younes 1989; Tieleman 2008): the model side from chains
 //! that survive from one step to the next.
 
-use super::{Context, Estimator, Side, Snapshot, last_free_block};
+use super::{Context, Estimator, Side, Snapshot, deferrable, last_free_block, particles};
 use crate::error::Error;
 use crate::machine::{Machine, State};
 use crate::sampling::{Chains, Clamp, average_block};
@@ -41,19 +41,26 @@ impl Estimator for Persistent {
             Some(chains) => chains,
             None => Chains::new(machine, self.n_chains, stream.fork(0))?,
         };
+        let free = Clamp::none();
+        let last = last_free_block(machine, &free);
+        if deferrable(context, &last) {
+            chains.advance_open(machine, engine, k, stream.fork(1))?;
+            let state = self.chains.insert(chains).state_mut();
+            let draw = Some((stream.fork(1), k - 1));
+            return Ok(Side::Particles { state, weights: &self.weights, pending: last, draw });
+        }
         chains.advance(machine, engine, k, stream.fork(1))?;
         // The chains keep their samples; the statistics use means where they are exact.
-        let particles = match &mut self.particles {
-            Some(particles) => {
-                particles.copy_from(chains.state());
-                particles
+        let state = match &mut self.particles {
+            Some(state) => {
+                state.copy_from(chains.state());
+                state
             }
             none => none.insert(chains.state().clone()),
         };
-        let free = Clamp::none();
-        average_block(engine, &free, particles, &last_free_block(machine, &free));
+        average_block(engine, &free, state, &last);
         self.chains = Some(chains);
-        Ok(Side::Particles { state: particles, weights: &self.weights })
+        Ok(particles(state, &self.weights))
     }
 
     fn chains(&self) -> Option<&State> {

@@ -1,7 +1,7 @@
 //! The model side from parallel tempering (Desjardins et al. 2010): chains that keep mixing when
 //! the energy landscape grows steep.
 
-use super::{Context, Estimator, Side, Snapshot, last_free_block};
+use super::{Context, Estimator, Side, Snapshot, last_free_block, particles};
 use crate::error::Error;
 use crate::machine::{Base, Machine, State};
 use crate::sampling::{Clamp, SwapRate, Tempering, average_block};
@@ -62,11 +62,11 @@ impl Estimator for Tempered {
             None => self.start(machine, Base::of_biases(machine), stream.fork(0))?,
         };
         ladders.advance(machine, engine, k, stream.fork(1))?;
-        let particles = self.particles.insert(ladders.targets(machine)?);
+        let state = self.particles.insert(ladders.targets(machine)?);
         self.ladders = Some(ladders);
         let free = Clamp::none();
-        average_block(engine, &free, particles, &last_free_block(machine, &free));
-        Ok(Side::Particles { state: particles, weights: &self.weights })
+        average_block(engine, &free, state, &last_free_block(machine, &free));
+        Ok(particles(state, &self.weights))
     }
 
     fn export(&self, machine: &Machine) -> Snapshot {

@@ -16,7 +16,9 @@ use super::{bound, likelihood, pseudo};
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Batch, Engine, LayerId, Machine, State};
-use crate::sampling::{Clamp, MeanField, infer, posterior_factorises};
+use crate::sampling::{
+    Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
+};
 use crate::training::Measurement;
 use crate::units::Units;
 use harmonium_data::Dataset;
@@ -27,7 +29,7 @@ const BUDGET: f64 = 0.03;
 /// Terms times entries that cost less than a millisecond.
 const TRIFLE: f64 = 1e5;
 /// Rows looked at together.
-const PIECE: usize = 64;
+const PIECE: usize = 250;
 /// Share of the rows that is looked at after each epoch.
 const SHARE: usize = 60;
 /// But at least this many, if there are.
@@ -113,8 +115,14 @@ impl<'d> Monitor<'d> {
         if let Some(chains) = chains {
             let clamp = Clamp::visible(machine);
             let mut x = chains.clone();
-            infer(machine, engine, &clamp, &mut x, MeanField::default())?;
-            add("free_energy.chains", mean_of(&energies(machine, &clamp, &x)?));
+            let found = match ClosedForm::of(machine)? {
+                Some(closed) => closed.free_energies(machine, &closed.thetas(engine, &mut x), &x),
+                None => {
+                    infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+                    energies(machine, &clamp, &x)?
+                }
+            };
+            add("free_energy.chains", mean_of(&found));
         }
         add("reconstruction_error", mean_of(&train.echoes));
         let n = train.energies.len() as f64;
@@ -174,14 +182,21 @@ impl<'d> Monitor<'d> {
     fn look(&self, machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
         let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
+        let closed = ClosedForm::of(machine)?;
         for (piece, rows) in (0_u64..).zip(Self::chosen(data).chunks(PIECE)) {
             let batch = Self::batch(machine, data, rows);
+            let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
+            if let Some(closed) = &closed {
+                let x = closed.look(machine, engine, &batch, visit, &mut look)?;
+                look.echoes.extend(echoes(machine, engine, &x)?);
+                look.count_idle(machine, &x);
+                continue;
+            }
             let mut x = batch.to_state(machine)?;
             infer(machine, engine, &clamp, &mut x, MeanField::default())?;
             look.energies.extend(energies(machine, &clamp, &x)?);
             look.echoes.extend(echoes(machine, engine, &x)?);
             look.count_idle(machine, &x);
-            let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
                 // Deep machines and real data have none; that is no failure of the run.
@@ -190,6 +205,81 @@ impl<'d> Monitor<'d> {
             }
         }
         Ok(look)
+    }
+}
+
+/// A machine whose hidden units are independent given the data, without its offsets: one
+/// product gives posterior, free energy and pseudo-likelihood.
+struct ClosedForm {
+    folded: Machine,
+    hidden: Vec<LayerId>,
+    has_pseudo: bool,
+}
+
+impl ClosedForm {
+    fn of(machine: &Machine) -> Result<Option<Self>, Error> {
+        let clamp = Clamp::visible(machine);
+        let visible = machine.visible_layers();
+        let coupled = |&l: &LayerId| visible.iter().any(|&m| machine.coupled(l, m));
+        if !posterior_factorises(machine, &clamp) || visible.iter().any(coupled) {
+            return Ok(None);
+        }
+        let discrete = |&l: &LayerId| machine.layer(l).units.is_discrete();
+        Ok(Some(Self {
+            folded: machine.without_offsets()?,
+            hidden: free_layers(machine, &clamp),
+            has_pseudo: visible.iter().all(discrete),
+        }))
+    }
+
+    /// $\theta$ of each hidden layer.
+    fn thetas(&self, engine: &Engine, x: &mut State) -> Vec<Vec<f64>> {
+        self.hidden.iter().map(|&l| natural_parameters(engine, x, l)).collect()
+    }
+
+    /// The free energy of each row.
+    fn free_energies(&self, machine: &Machine, thetas: &[Vec<f64>], x: &State) -> Vec<f64> {
+        let of_row = |row: usize| {
+            // With all hidden units at zero only the visible layers have an energy.
+            let visible = machine.visible_layers().into_iter();
+            let own: f64 = visible.map(|l| self.folded.layer(l).energy(x.row(l, row))).sum();
+            let sums = self.hidden.iter().zip(thetas).map(|(&l, theta)| {
+                let layer = self.folded.layer(l);
+                let theta = &theta[row * layer.len()..(row + 1) * layer.len()];
+                layer.units.log_partition(theta, &layer.precision)
+            });
+            self.folded.constant() + own - sums.sum::<f64>()
+        };
+        (0..x.n_rows()).map(of_row).collect()
+    }
+
+    /// Adds free energies and pseudo-likelihoods of a batch; returns the posterior means.
+    fn look(
+        &self,
+        machine: &Machine,
+        engine: &Engine,
+        batch: &Batch,
+        visit: pseudo::Visit,
+        look: &mut Look,
+    ) -> Result<State, Error> {
+        let mut x = batch.to_state(machine)?;
+        let thetas = self.thetas(engine, &mut x);
+        look.energies.extend(self.free_energies(machine, &thetas, &x));
+        if self.has_pseudo {
+            let logs = pseudo::given_thetas(&self.folded, &self.hidden, &thetas, &x, visit)?;
+            look.pseudo.get_or_insert_default().extend(logs);
+        } else {
+            look.pseudo = None;
+        }
+        for (&l, theta) in self.hidden.iter().zip(thetas) {
+            x.set_means(l, theta, |theta| {
+                let layer = machine.layer(l);
+                for row in theta.chunks_exact_mut(layer.len()) {
+                    layer.units.mean_in_place(row, &layer.precision);
+                }
+            });
+        }
+        Ok(x)
     }
 }
 

@@ -47,7 +47,31 @@ pub fn log_pseudo_likelihood(
     let x = batch.to_state(&folded)?;
     let hidden = free_layers(&folded, &clamp);
     let rows = (0..x.n_rows()).into_par_iter();
-    rows.map(|row| Row::new(&folded, &hidden, &x, row).map(|r| r.score(visit))).collect()
+    let score = |row| {
+        let thetas = hidden.iter().map(|&l| folded.theta(l, &x, row)).collect::<Result<_, _>>()?;
+        Row::new(&folded, &hidden, thetas, &x, row).map(|r| r.score(visit))
+    };
+    rows.map(score).collect()
+}
+
+/// The same for rows whose hidden $\theta$ are known: `thetas` holds all rows of each hidden layer.
+/// `folded` has no offsets.
+pub(crate) fn given_thetas(
+    folded: &Machine,
+    hidden: &[LayerId],
+    thetas: &[Vec<f64>],
+    x: &State,
+    visit: Visit,
+) -> Result<Vec<f64>, Error> {
+    let rows = (0..x.n_rows()).into_par_iter();
+    let score = |row: usize| {
+        let of_row = hidden.iter().zip(thetas).map(|(&l, theta)| {
+            let len = folded.layer(l).len();
+            theta[row * len..(row + 1) * len].to_vec()
+        });
+        Row::new(folded, hidden, of_row.collect(), x, row).map(|r| r.score(visit))
+    };
+    rows.map(score).collect()
 }
 
 /// One row with what its units receive.
@@ -65,17 +89,22 @@ impl<'a> Row<'a> {
     fn new(
         machine: &'a Machine,
         hidden: &[LayerId],
+        thetas: Vec<Vec<f64>>,
         x: &'a State,
         row: usize,
     ) -> Result<Self, Error> {
-        let with_sum = |&l: &LayerId| {
-            let (layer, theta) = (machine.layer(l), machine.theta(l, x, row)?);
+        let with_sum = |(&l, theta): (&LayerId, Vec<f64>)| {
+            let layer = machine.layer(l);
             let sum = layer.units.log_partition(&theta, &layer.precision);
-            Ok((l, theta, sum))
+            (l, theta, sum)
         };
-        let without_hidden = |l: LayerId| {
+        let visible = machine.visible_layers();
+        let without_hidden = |&l: &LayerId| {
+            if visible.iter().all(|&m| !machine.coupled(l, m)) {
+                return Ok((l, machine.layer(l).bias.clone()));
+            }
             let mut alone = State::zeros(machine, 1)?;
-            for m in machine.visible_layers() {
+            for &m in &visible {
                 alone.set_row(m, 0, x.row(m, row))?;
             }
             Ok((l, machine.theta(l, &alone, 0)?))
@@ -84,12 +113,8 @@ impl<'a> Row<'a> {
             machine,
             x,
             index: row,
-            hidden: hidden.iter().map(with_sum).collect::<Result<_, Error>>()?,
-            visible: machine
-                .visible_layers()
-                .into_iter()
-                .map(without_hidden)
-                .collect::<Result<_, Error>>()?,
+            hidden: hidden.iter().zip(thetas).map(with_sum).collect(),
+            visible: visible.iter().map(without_hidden).collect::<Result<_, Error>>()?,
         })
     }
 

@@ -4,14 +4,46 @@ use super::layer::filled;
 use super::{LayerId, Machine, State};
 use crate::error::Error;
 use crate::units::Units;
+use harmonium_kernels::bits::BitMatrix;
 
 /// The values of the visible layers for a number of samples, and the weight of each.
 #[derive(Clone, Debug)]
 pub struct Batch {
     visible: Vec<LayerId>,
-    layers: Vec<Vec<f64>>,
+    layers: Vec<Rows>,
     lens: Vec<usize>,
     weights: Vec<f64>,
+}
+
+/// The rows of one visible layer.
+#[derive(Clone, Debug)]
+enum Rows {
+    Numbers(Vec<f64>),
+    Bits(BitMatrix),
+}
+
+impl Rows {
+    /// The rows as numbers, bits of an earlier batch forgotten.
+    fn numbers(&mut self) -> &mut Vec<f64> {
+        if let Self::Bits(_) = self {
+            *self = Self::Numbers(Vec::new());
+        }
+        match self {
+            Self::Numbers(numbers) => numbers,
+            Self::Bits(_) => unreachable!("made numbers just above"),
+        }
+    }
+
+    /// The rows as bits, numbers of an earlier batch forgotten.
+    fn bits(&mut self, len: usize) -> &mut BitMatrix {
+        if let Self::Numbers(_) = self {
+            *self = Self::Bits(BitMatrix::zeros(0, len));
+        }
+        match self {
+            Self::Bits(bits) => bits,
+            Self::Numbers(_) => unreachable!("made bits just above"),
+        }
+    }
 }
 
 impl Batch {
@@ -19,7 +51,8 @@ impl Batch {
     pub fn new(machine: &Machine) -> Self {
         let visible = machine.visible_layers();
         let lens: Vec<usize> = visible.iter().map(|&l| machine.layer(l).len()).collect();
-        Self { layers: vec![Vec::new(); visible.len()], visible, lens, weights: Vec::new() }
+        let layers = vec![Rows::Numbers(Vec::new()); visible.len()];
+        Self { layers, visible, lens, weights: Vec::new() }
     }
 
     /// A batch of samples of weight 1, given row by row. The columns of a row fill the visible
@@ -50,7 +83,12 @@ impl Batch {
 
     /// Removes all samples, keeping the memory.
     pub fn clear(&mut self) {
-        self.layers.iter_mut().for_each(Vec::clear);
+        for layer in &mut self.layers {
+            match layer {
+                Rows::Numbers(numbers) => numbers.clear(),
+                Rows::Bits(bits) => bits.clear(),
+            }
+        }
         self.weights.clear();
     }
 
@@ -59,7 +97,7 @@ impl Batch {
         let one_hot = values.len() == self.lens.iter().sum::<usize>();
         let mut at = 0;
         for (l, out) in self.visible.iter().zip(&mut self.layers) {
-            let layer = machine.layer(*l);
+            let (layer, out) = (machine.layer(*l), out.numbers());
             match layer.units {
                 Units::Categorical { q } if !one_hot => {
                     for &k in &values[at..at + layer.n_units()] {
@@ -76,6 +114,21 @@ impl Batch {
         self.weights.push(weight);
     }
 
+    /// Adds a sample of packed bits, one for each entry of the visible layers in their order.
+    pub(crate) fn push_bits(&mut self, words: &[u64], weight: f64) {
+        let mut at = 0;
+        for (&len, out) in self.lens.iter().zip(&mut self.layers) {
+            let bits = out.bits(len);
+            if at == 0 && len.div_ceil(64) == words.len() && self.lens.len() == 1 {
+                bits.push_words(words);
+            } else {
+                bits.push_row(|i| words[(at + i) / 64] >> ((at + i) % 64) & 1 == 1);
+            }
+            at += len;
+        }
+        self.weights.push(weight);
+    }
+
     /// Number of samples.
     pub fn n_rows(&self) -> usize {
         self.weights.len()
@@ -86,9 +139,12 @@ impl Batch {
         &self.weights
     }
 
-    /// The values of each visible layer, row by row.
-    pub(crate) fn layers(&self) -> &[Vec<f64>] {
-        &self.layers
+    /// The numbers of each visible layer, row by row; empty where it holds bits.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &[f64]> {
+        self.layers.iter().map(|rows| match rows {
+            Rows::Numbers(numbers) => numbers.as_slice(),
+            Rows::Bits(_) => &[],
+        })
     }
 
     /// The visible layers.
@@ -116,8 +172,11 @@ impl Batch {
 
     /// Overwrites the visible layers of `state`, which has as many rows.
     pub(crate) fn write_into(&self, state: &mut State) {
-        for (l, values) in self.visible.iter().zip(&self.layers) {
-            state.set_layer(*l, values);
+        for (l, rows) in self.visible.iter().zip(&self.layers) {
+            match rows {
+                Rows::Numbers(numbers) => state.set_layer(*l, numbers),
+                Rows::Bits(bits) => state.set_bits(*l, bits),
+            }
         }
     }
 }
@@ -137,6 +196,11 @@ impl Columns {
             entries: visible.iter().map(|&l| machine.layer(l).len()).sum(),
             units: visible.iter().map(|&l| machine.layer(l).n_units()).sum(),
         }
+    }
+
+    /// How many there are with one per entry.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
     }
 
     /// Whether rows of `n_columns` columns fill the visible layers.

@@ -5,25 +5,51 @@
 //! so that centering costs the products nothing, and both
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 
-use super::{LayerId, Machine, Weights, add_input};
+use super::band::{Band, Scratch, Source};
+use super::{LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
+use harmonium_kernels::line::{TILE, Wide};
+use serde::{Deserialize, Serialize};
+
+/// In which numbers samplers multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Double precision, term by term: the reference.
+    #[default]
+    F64,
+    /// Single precision by tables of partial sums.
+    F32,
+    /// Weights quantised to 16 bits, scaled so that no sum can overflow; natural parameters are
+    /// good to about a thousandth.
+    I16,
+}
 
 /// What samplers and inference read instead of the machine; rebuilt or refreshed from it.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    layers: Vec<EngineLayer>,
+    precision: Precision,
+    pub(super) layers: Vec<EngineLayer>,
     schedule: Vec<Vec<LayerId>>,
+    /// The weights for the kernels; empty in double precision.
+    pub(crate) bands: Vec<Band>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct EngineLayer {
     pub(crate) units: Units,
     pub(crate) len: usize,
-    /// The bias with all offsets folded in.
+    /// The bias with all offsets folded in; for the kernels also what the coordinates of bits
+    /// leave over.
     pub(crate) bias: Vec<f64>,
     pub(crate) precision: Vec<f64>,
-    /// What the layer receives from others.
+    /// $s$ and $t$ of $x = s u + t$ where the kernels see bits $u$.
+    pub(crate) scale: f64,
+    pub(crate) shift: f64,
+    /// $s b$ in tiles of 32; empty in double precision.
+    pub(crate) lines: Vec<Wide>,
+    /// What the layer receives from others; empty unless in double precision.
     inputs: Vec<Input>,
     /// The full symmetric $J$, row-major, if there is one.
     pub(crate) lateral: Option<Vec<f64>>,
@@ -37,27 +63,52 @@ struct Input {
     weights: Vec<f64>,
 }
 
+impl EngineLayer {
+    /// Follows the bias.
+    pub(crate) fn set_lines(&mut self) {
+        let scale = self.scale;
+        for (line, bias) in self.lines.iter_mut().zip(self.bias.chunks(TILE)) {
+            #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+            line.0.iter_mut().zip(bias).for_each(|(l, b)| *l = (scale * b) as f32);
+        }
+    }
+}
+
 impl Engine {
-    /// Lays out `machine`.
+    /// Lays out `machine` in double precision.
     pub fn new(machine: &Machine) -> Self {
+        Self::with_precision(machine, Precision::F64)
+    }
+
+    /// Lays out `machine` for the kernels of a precision.
+    pub fn with_precision(machine: &Machine, precision: Precision) -> Self {
+        let kernels = precision != Precision::F64;
         let layers = machine
             .layers()
             .iter()
-            .map(|l| EngineLayer {
-                units: l.units,
-                len: l.len(),
-                bias: l.bias.clone(),
-                precision: l.precision.clone(),
-                inputs: Vec::new(),
-                lateral: None,
+            .map(|l| {
+                let spins = kernels && l.units == Units::Spin;
+                let n_tiles = if kernels { l.len().div_ceil(TILE) } else { 0 };
+                EngineLayer {
+                    units: l.units,
+                    len: l.len(),
+                    bias: l.bias.clone(),
+                    precision: l.precision.clone(),
+                    scale: if spins { 2.0 } else { 1.0 },
+                    shift: if spins { -1.0 } else { 0.0 },
+                    lines: vec![Wide::ZERO; n_tiles],
+                    inputs: Vec::new(),
+                    lateral: None,
+                }
             })
             .collect();
-        let mut engine = Self { layers, schedule: machine.schedule() };
+        let schedule = machine.schedule();
+        let mut engine = Self { precision, layers, schedule, bands: Vec::new() };
         for (i, c) in machine.couplings().iter().enumerate() {
             let (a, b) = c.between;
             if c.is_lateral() {
                 engine.layers[a.0].lateral = Some(c.weights.dense());
-            } else {
+            } else if !kernels {
                 let size = c.weights.entries().len();
                 for (source, target) in [(a, b), (b, a)] {
                     let input = Input { coupling: i, source, weights: vec![0.0; size] };
@@ -65,22 +116,59 @@ impl Engine {
                 }
             }
         }
+        if kernels {
+            engine.bands = engine.make_bands(machine);
+        }
         engine.refresh(machine);
         engine
     }
 
+    /// One band for each layer that has couplings to layers of earlier blocks.
+    fn make_bands(&self, machine: &Machine) -> Vec<Band> {
+        let place =
+            |l: LayerId| self.schedule.iter().position(|b| b.contains(&l)).unwrap_or_default();
+        let mut bands = Vec::new();
+        for &l in self.schedule.iter().flatten() {
+            let mut links = Vec::new();
+            for (i, c) in machine.couplings().iter().enumerate() {
+                let Some(m) = c.other_end(l).filter(|&m| m != l && place(m) < place(l)) else {
+                    continue;
+                };
+                #[expect(clippy::cast_possible_truncation, reason = "1 or 2")]
+                let s = |l: LayerId| self.layers[l.0].scale as f32;
+                let (n_rows, n_columns) = (self.layers[m.0].len, self.layers[l.0].len);
+                links.push(Band::link(i, m, n_rows, n_columns, (s(m), s(l))));
+            }
+            if !links.is_empty() {
+                let quantised = self.precision == Precision::I16;
+                bands.push(Band::new(l, self.layers[l.0].len, links, quantised));
+            }
+        }
+        bands
+    }
+
+    /// In which numbers it multiplies.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
     /// Takes over changed parameters of the machine it was made from.
     pub fn refresh(&mut self, machine: &Machine) {
+        let shifts: Vec<f64> = self.layers.iter().map(|l| l.shift).collect();
         for (l, layer) in (0..).map(LayerId).zip(&mut self.layers) {
             let source = machine.layer(l);
             layer.bias.copy_from_slice(&source.bias);
             layer.precision.copy_from_slice(&source.precision);
             for c in machine.couplings() {
                 if let Some(m) = c.other_end(l) {
-                    let negative: Vec<f64> = machine.layer(m).offset.iter().map(|x| -x).collect();
+                    // Lateral inputs are summed over the values themselves.
+                    let shift = if m == l { 0.0 } else { shifts[m.0] };
+                    let negative: Vec<f64> =
+                        machine.layer(m).offset.iter().map(|x| shift - x).collect();
                     add_input(c, l, &negative, &mut layer.bias);
                 }
             }
+            layer.set_lines();
             for input in &mut layer.inputs {
                 let c = &machine.couplings()[input.coupling];
                 if let Weights::Between(w) = &c.weights {
@@ -98,11 +186,74 @@ impl Engine {
                 }
             }
         }
+        for band in &mut self.bands {
+            for c in 0..band.links.len() {
+                let link = &band.links[c];
+                let coupling = &machine.couplings()[link.coupling];
+                let (entries, n_rows, n_columns) =
+                    (coupling.weights.entries(), link.n_rows, band.len);
+                if coupling.between.0 == link.source {
+                    band.set_weights(c, |i, j| entries[i * n_columns + j]);
+                } else {
+                    band.set_weights(c, |i, j| entries[j * n_rows + i]);
+                }
+            }
+        }
+    }
+
+    /// Brings the neighbours of layer `l` into the form the kernels multiply.
+    pub(crate) fn prepare(&self, l: LayerId, x: &mut State, sources: &mut Vec<Source>) {
+        sources.resize_with(self.layers.len(), Source::default);
+        for m in self.neighbours(l) {
+            let (layer, shift) = (&mut x.layers[m.0], self.layers[m.0].shift);
+            if self.layers[m.0].units.is_discrete() {
+                layer.pack();
+            }
+            match layer.bits() {
+                Some(bits) => sources[m.0].set_bits(&[bits]),
+                None => sources[m.0].set_numbers(layer.numbers(), shift),
+            }
+        }
+    }
+
+    fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
+        self.bands.iter().flat_map(move |band| {
+            let mine = band.layer == l;
+            band.links.iter().filter_map(move |link| match mine {
+                true => Some(link.source),
+                false => (link.source == l).then_some(band.layer),
+            })
+        })
+    }
+
+    /// Writes $s\theta$ of tile `tile` of layer `l` for as many samples as the sources hold.
+    pub(crate) fn theta_tile(
+        &self,
+        l: LayerId,
+        tile: usize,
+        sources: &[Source],
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
+        theta.fill(self.layers[l.0].lines[tile]);
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                if band.layer == l {
+                    band.add_to_columns(c, tile, &sources[link.source.0], theta, scratch);
+                } else if link.source == l {
+                    band.add_to_rows(c, tile, &sources[band.layer.0], theta, scratch);
+                }
+            }
+        }
     }
 
     /// Blocks of layers that are updated together.
     pub(crate) fn schedule(&self) -> &[Vec<LayerId>] {
         &self.schedule
+    }
+
+    pub(super) fn layers_mut(&mut self) -> &mut [EngineLayer] {
+        &mut self.layers
     }
 
     pub(crate) fn layers(&self) -> &[EngineLayer] {

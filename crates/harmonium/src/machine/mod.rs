@@ -8,10 +8,12 @@
 //! the energy, so every sampler, estimator and evaluator is centered without knowing it
 //! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
 
+mod band;
 mod batch;
 mod coupling;
 mod engine;
 mod layer;
+mod learn;
 mod rewrite;
 mod schedule;
 mod state;
@@ -19,14 +21,16 @@ mod temper;
 
 pub use batch::Batch;
 pub use coupling::{Coupling, Matrix, Triangle, Weights};
-pub use engine::Engine;
+pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
 pub use temper::Base;
 
+pub(crate) use band::{Source, with_scratch};
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
+pub(crate) use learn::{Learner, Settings, SideRows, Squares};
 pub(crate) use state::Meaning;
 
 use crate::error::Error;

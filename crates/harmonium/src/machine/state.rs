@@ -1,11 +1,14 @@
 //! The values of all layers for a batch of samples or chains.
 //!
-//! Samples are rows. What a row is made of is private to this crate: layers of bits may be packed,
-//! and nobody outside should notice.
+//! Samples are rows. What a row is made of is private to this crate: samples of discrete layers
+//! are packed bits while the kernels work on them, and turn into numbers when somebody looks.
 
 use super::Machine;
 use super::layer::{LayerId, filled};
 use crate::error::Error;
+use crate::units::Units;
+use harmonium_kernels::bits::BitMatrix;
+use std::sync::OnceLock;
 
 /// What the numbers of a layer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +19,100 @@ pub(crate) enum Meaning {
     Means,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// The rows of one layer.
+#[derive(Clone, Debug)]
 pub(crate) struct LayerState {
-    pub(crate) data: Vec<f64>,
+    form: Form,
     pub(crate) len: usize,
     pub(crate) meaning: Meaning,
+    spins: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Numbers(Vec<f64>),
+    /// One bit per entry, and the same as numbers once they were asked for.
+    Bits {
+        bits: BitMatrix,
+        numbers: OnceLock<Vec<f64>>,
+    },
+}
+
+impl PartialEq for LayerState {
+    fn eq(&self, other: &Self) -> bool {
+        self.meaning == other.meaning && self.numbers() == other.numbers()
+    }
+}
+
+impl LayerState {
+    /// All entries as numbers, row by row.
+    pub(crate) fn numbers(&self) -> &[f64] {
+        match &self.form {
+            Form::Numbers(numbers) => numbers,
+            Form::Bits { bits, numbers } => numbers.get_or_init(|| unpack(bits, self.spins)),
+        }
+    }
+
+    /// The same, to change them; they stay numbers.
+    pub(crate) fn numbers_mut(&mut self) -> &mut [f64] {
+        if let Form::Bits { bits, numbers } = &mut self.form {
+            let numbers = numbers.take().unwrap_or_else(|| unpack(bits, self.spins));
+            self.form = Form::Numbers(numbers);
+        }
+        match &mut self.form {
+            Form::Numbers(numbers) => numbers,
+            Form::Bits { .. } => &mut [],
+        }
+    }
+
+    /// The packed bits, if that is what the layer holds.
+    pub(crate) fn bits(&self) -> Option<&BitMatrix> {
+        match &self.form {
+            Form::Numbers(_) => None,
+            Form::Bits { bits, .. } => Some(bits),
+        }
+    }
+
+    /// The packed bits to overwrite, whatever the layer held before: they are then its values.
+    pub(crate) fn bits_mut(&mut self, n_rows: usize) -> &mut BitMatrix {
+        self.meaning = Meaning::Values;
+        if self.bits().is_none_or(|b| b.n_rows() != n_rows) {
+            let bits = BitMatrix::zeros(n_rows, self.len);
+            self.form = Form::Bits { bits, numbers: OnceLock::new() };
+        }
+        match &mut self.form {
+            Form::Bits { bits, numbers } => {
+                numbers.take();
+                bits
+            }
+            Form::Numbers(_) => unreachable!("made bits just above"),
+        }
+    }
+
+    /// Packs values that are all one of the two a bit can stand for; others stay numbers.
+    pub(crate) fn pack(&mut self) {
+        let Form::Numbers(numbers) = &self.form else { return };
+        let off = if self.spins { -1.0 } else { 0.0 };
+        if self.meaning == Meaning::Means || numbers.iter().any(|x| *x != off && *x != 1.0) {
+            return;
+        }
+        let mut bits = BitMatrix::zeros(0, self.len);
+        for row in numbers.chunks_exact(self.len) {
+            bits.push_row(|i| row[i] == 1.0);
+        }
+        self.form = Form::Bits { bits, numbers: OnceLock::new() };
+    }
+}
+
+fn unpack(bits: &BitMatrix, spins: bool) -> Vec<f64> {
+    let mut numbers = vec![0.0; bits.n_rows() * bits.n_columns()];
+    for (r, row) in numbers.chunks_exact_mut(bits.n_columns().max(1)).enumerate() {
+        bits.unpack_row_into(r, row);
+        if spins {
+            row.iter_mut().for_each(|x| *x = 2.0 * *x - 1.0);
+        }
+    }
+    numbers
 }
 
 /// One value per unit of every layer, for each of a number of rows.
@@ -42,8 +134,9 @@ impl State {
             let bytes = n_rows as f64 * layer.len() as f64 * 8.0;
             let size = n_rows.checked_mul(layer.len());
             let size = size.ok_or(Error::Memory { what: what(), bytes })?;
-            let data = filled(size, 0.0, what)?;
-            Ok(LayerState { data, len: layer.len(), meaning: Meaning::Values })
+            let form = Form::Numbers(filled(size, 0.0, what)?);
+            let (spins, meaning) = (layer.units == Units::Spin, Meaning::Values);
+            Ok(LayerState { form, len: layer.len(), meaning, spins })
         });
         Ok(Self { n_rows, layers: layers.collect::<Result<_, Error>>()? })
     }
@@ -56,12 +149,12 @@ impl State {
     /// The values of layer `l` in one row.
     pub fn row(&self, l: LayerId, row: usize) -> &[f64] {
         let layer = &self.layers[l.0];
-        &layer.data[row * layer.len..(row + 1) * layer.len]
+        &layer.numbers()[row * layer.len..(row + 1) * layer.len]
     }
 
     /// All rows of layer `l`, one after the other.
     pub fn layer(&self, l: LayerId) -> &[f64] {
-        &self.layers[l.0].data
+        self.layers[l.0].numbers()
     }
 
     /// Overwrites layer `l` in one row.
@@ -80,29 +173,50 @@ impl State {
         if row >= n_rows {
             return Err(shape("a row number", n_rows, row));
         }
-        layer.data[row * layer.len..(row + 1) * layer.len].copy_from_slice(values);
+        let len = layer.len;
+        layer.numbers_mut()[row * len..(row + 1) * len].copy_from_slice(values);
         Ok(())
     }
 
     /// Overwrites layer `l` in all rows, marking its numbers as values of units.
     pub(crate) fn set_layer(&mut self, l: LayerId, values: &[f64]) {
-        self.layers[l.0].data.copy_from_slice(values);
+        self.layers[l.0].numbers_mut().copy_from_slice(values);
         self.layers[l.0].meaning = Meaning::Values;
+    }
+
+    /// Overwrites layer `l` in all rows by the means that `respond` makes of `theta`.
+    pub(crate) fn set_means(
+        &mut self,
+        l: LayerId,
+        mut theta: Vec<f64>,
+        respond: impl FnOnce(&mut [f64]),
+    ) {
+        respond(&mut theta);
+        self.layers[l.0].form = Form::Numbers(theta);
+        self.layers[l.0].meaning = Meaning::Means;
+    }
+
+    /// Overwrites layer `l` in all rows by bits.
+    pub(crate) fn set_bits(&mut self, l: LayerId, bits: &BitMatrix) {
+        self.layers[l.0].bits_mut(self.n_rows).copy_from(bits);
     }
 
     /// Overwrites all rows with those of `other`, which has the same shape.
     pub(crate) fn copy_from(&mut self, other: &Self) {
-        for (mine, theirs) in self.layers.iter_mut().zip(&other.layers) {
-            mine.data.copy_from_slice(&theirs.data);
-            mine.meaning = theirs.meaning;
-        }
+        self.layers.clone_from(&other.layers);
     }
 
     /// Exchanges two rows.
     pub(crate) fn swap_rows(&mut self, a: usize, b: usize) {
         for layer in &mut self.layers {
-            for i in 0..layer.len {
-                layer.data.swap(a * layer.len + i, b * layer.len + i);
+            if layer.bits().is_some() {
+                layer.bits_mut(self.n_rows).swap_rows(a, b);
+                continue;
+            }
+            let len = layer.len;
+            let numbers = layer.numbers_mut();
+            for i in 0..len {
+                numbers.swap(a * len + i, b * len + i);
             }
         }
     }

@@ -17,6 +17,16 @@ impl Sgd {
     pub fn new(machine: &Machine) -> Self {
         Self { velocity: Moments::zeros(machine) }
     }
+
+    /// Goes on from the last update.
+    pub(crate) fn from_velocity(velocity: Moments) -> Self {
+        Self { velocity }
+    }
+
+    /// The last update.
+    pub(crate) fn into_velocity(self) -> Moments {
+        self.velocity
+    }
 }
 
 impl Optimizer for Sgd {

@@ -7,7 +7,7 @@
 use super::Clamp;
 use super::gibbs::{mark, sample_sweeps};
 use super::mean_field::{Convergence, until_still};
-use super::walk::{Heat, Place, Walk};
+use super::walk::{Heat, Response, Walk};
 use crate::error::Error;
 use crate::machine::{Engine, Machine, Meaning, State};
 use harmonium_kernels::random::Stream;
@@ -54,9 +54,6 @@ pub fn settle(
     x.check(machine)?;
     mark(x, clamp, Meaning::Values);
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
-    let mode = |place: Place, theta: &mut [f64], precision: &[f64]| {
-        engine.layers()[place.layer.0].units.mode_in_place(theta, precision);
-    };
     // Gaussian units creep towards their mode; discrete ones stop dead.
-    Ok(until_still(walk, x, max_sweeps, 1e-9, &mode))
+    Ok(until_still(walk, x, max_sweeps, 1e-9, Response::Mode))
 }

@@ -1,5 +1,6 @@
 //! Chains that survive from one use to the next.
 
+use super::gibbs::open_sweeps;
 use super::{Clamp, gibbs};
 use crate::error::Error;
 use crate::machine::{Base, Engine, LayerId, Machine, State};
@@ -43,6 +44,24 @@ impl Chains {
         stream: Stream,
     ) -> Result<(), Error> {
         gibbs(machine, engine, &Clamp::none(), &mut self.state, n_sweeps, stream)
+    }
+
+    /// The same, but leaves the last block of the last sweep to the caller, who computes its
+    /// natural parameters anyway.
+    pub(crate) fn advance_open(
+        &mut self,
+        machine: &Machine,
+        engine: &Engine,
+        n_sweeps: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
+        self.state.check(machine)?;
+        open_sweeps(engine, &mut self.state, n_sweeps, stream);
+        Ok(())
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 
     /// Where the chains are.

@@ -4,11 +4,11 @@
 //! once; where a lateral coupling lets units of one layer see each other, one unit at a time.
 
 use super::Clamp;
-use super::walk::{Heat, Place, Walk, in_tasks};
+use super::packed;
+use super::walk::{Heat, Response, Walk, in_tasks};
 use crate::error::Error;
-use crate::machine::{Engine, Machine, Meaning, State};
-use crate::units::Draw;
-use harmonium_kernels::random::{Site, Stream};
+use crate::machine::{Engine, LayerId, Machine, Meaning, State};
+use harmonium_kernels::random::Stream;
 
 /// Runs `n_sweeps` sweeps in every row; row `r` and sweep `s` address their own variates.
 ///
@@ -38,33 +38,39 @@ pub(super) fn sample_sweeps(
     stream: Stream,
 ) {
     mark(x, walk.clamp, Meaning::Values);
+    if walk.by_kernels() {
+        let active: Vec<usize> = (0..x.n_rows()).collect();
+        let mut change = vec![0.0; x.n_rows()];
+        for sweep in sweeps {
+            for &l in walk.engine.schedule().iter().flatten() {
+                let response = Response::Sample { stream, sweep };
+                packed::visit(&walk, x, l, &active, response, &mut change);
+            }
+        }
+        return;
+    }
     in_tasks(x, |rows, scratch| {
         let all: Vec<usize> = (0..rows.n).collect();
         for sweep in sweeps.clone() {
-            walk.sweep(rows, &all, scratch, &|place, theta, precision| {
-                sample(walk.engine, place, sweep, stream, theta, precision);
-            });
+            walk.sweep(rows, &all, scratch, Response::Sample { stream, sweep });
         }
     });
 }
 
-/// The response of Gibbs sampling.
-pub(super) fn sample(
-    engine: &Engine,
-    place: Place,
-    sweep: usize,
-    stream: Stream,
-    theta: &mut [f64],
-    precision: &[f64],
-) {
-    let site = Site::new(place.row, sweep, place.layer.0);
-    let draw = Draw { stream, site, start: place.start };
-    engine.layers()[place.layer.0].units.sample_in_place(theta, precision, draw);
+/// Sweeps over everything, without the last block of the last sweep.
+pub(crate) fn open_sweeps(engine: &Engine, x: &mut State, n_sweeps: usize, stream: Stream) {
+    let clamp = Clamp::none();
+    let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
+    let Some((_, first)) = engine.schedule().split_last() else { return };
+    sample_sweeps(walk, x, 0..n_sweeps.saturating_sub(1), stream);
+    let layers: Vec<LayerId> = first.iter().flatten().copied().collect();
+    let sweep = n_sweeps.saturating_sub(1);
+    walk.visit_all(x, &layers, Response::Sample { stream, sweep });
 }
 
 /// Says what the numbers of all layers that are not wholly held are from now on.
 pub(super) fn mark(x: &mut State, clamp: &Clamp, meaning: Meaning) {
-    for (l, layer) in (0..).map(crate::machine::LayerId).zip(&mut x.layers) {
+    for (l, layer) in (0..).map(LayerId).zip(&mut x.layers) {
         if !clamp.holds_layer(l) {
             layer.meaning = meaning;
         }

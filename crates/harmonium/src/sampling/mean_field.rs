@@ -7,7 +7,8 @@
 
 use super::Clamp;
 use super::gibbs::mark;
-use super::walk::{Heat, Place, Scratch, Walk, in_tasks};
+use super::packed;
+use super::walk::{Heat, Response, Walk, in_tasks};
 use crate::error::Error;
 use crate::machine::{Engine, LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
@@ -76,10 +77,7 @@ pub fn mean_field(
     x.check(machine)?;
     mark(x, clamp, Meaning::Means);
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 - settings.damping };
-    let mean = |place: Place, theta: &mut [f64], precision: &[f64]| {
-        engine.layers()[place.layer.0].units.mean_in_place(theta, precision);
-    };
-    Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, &mean))
+    Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, Response::Mean))
 }
 
 /// Sweeps every row until it moves no more than `tolerance`.
@@ -88,32 +86,60 @@ pub(super) fn until_still(
     x: &mut State,
     max_sweeps: usize,
     tolerance: f64,
-    respond: &(impl Fn(Place, &mut [f64], &[f64]) + Sync),
+    response: Response,
 ) -> Convergence {
     let n_rows = x.n_rows();
-    let reports = in_tasks(x, |rows, scratch| {
-        let mut active: Vec<usize> = (0..rows.n).collect();
-        let (mut total, mut sweeps, mut worst) = (0, 0, 0.0_f64);
-        while !active.is_empty() && sweeps < max_sweeps {
-            scratch.change.clear();
-            walk.sweep(rows, &active, scratch, respond);
-            // A walk with nothing free has moved nothing.
-            scratch.change.resize(rows.n, 0.0);
-            (sweeps, total) = (sweeps + 1, total + active.len());
-            let (still, moving) = active.iter().partition(|&&r| scratch.change[r] <= tolerance);
-            let still: Vec<usize> = still;
-            worst = still.iter().map(|&r| scratch.change[r]).fold(worst, f64::max);
-            active = moving;
-        }
-        worst = active.iter().map(|&r| scratch.change[r]).fold(worst, f64::max);
-        (sweeps, total, worst, active.len())
-    });
+    let reports = if walk.by_kernels() {
+        let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
+            change.clear();
+            change.resize(n_rows, 0.0);
+            for &l in walk.engine.schedule().iter().flatten() {
+                packed::visit(&walk, x, l, active, response, change);
+            }
+        };
+        vec![iterate(n_rows, max_sweeps, tolerance, &mut sweep)]
+    } else {
+        in_tasks(x, |rows, scratch| {
+            let n = rows.n;
+            let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
+                scratch.change.clear();
+                walk.sweep(rows, active, scratch, response);
+                // A walk with nothing free has moved nothing.
+                scratch.change.resize(n, 0.0);
+                change.clone_from(&scratch.change);
+            };
+            iterate(n, max_sweeps, tolerance, &mut sweep)
+        })
+    };
     Convergence {
         sweeps: reports.iter().map(|r| r.0).max().unwrap_or(0),
         mean_sweeps: reports.iter().map(|r| r.1).sum::<usize>() as f64 / n_rows.max(1) as f64,
         change: reports.iter().map(|r| r.2).fold(0.0, f64::max),
         unconverged: reports.iter().map(|r| r.3).sum(),
     }
+}
+
+/// Sweeps `n` rows until each is still: most sweeps, sweeps of all rows, largest last change, and
+/// rows that still move.
+fn iterate(
+    n: usize,
+    max_sweeps: usize,
+    tolerance: f64,
+    sweep: &mut dyn FnMut(&[usize], &mut Vec<f64>),
+) -> (usize, usize, f64, usize) {
+    let mut active: Vec<usize> = (0..n).collect();
+    let mut change = Vec::new();
+    let (mut total, mut sweeps, mut worst) = (0, 0, 0.0_f64);
+    while !active.is_empty() && sweeps < max_sweeps {
+        sweep(&active, &mut change);
+        (sweeps, total) = (sweeps + 1, total + active.len());
+        let (still, moving) = active.iter().partition(|&&r| change[r] <= tolerance);
+        let still: Vec<usize> = still;
+        worst = still.iter().map(|&r| change[r]).fold(worst, f64::max);
+        active = moving;
+    }
+    worst = active.iter().map(|&r| change[r]).fold(worst, f64::max);
+    (sweeps, total, worst, active.len())
 }
 
 /// Replaces layers that do not see each other by their conditional means.
@@ -132,12 +158,5 @@ pub(crate) fn average_block(engine: &Engine, clamp: &Clamp, x: &mut State, block
 /// Visits layers once, putting their free units at their conditional means.
 pub(super) fn visit_means(engine: &Engine, clamp: &Clamp, x: &mut State, layers: &[LayerId]) {
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
-    in_tasks(x, |rows, scratch: &mut Scratch| {
-        let all: Vec<usize> = (0..rows.n).collect();
-        for &l in layers {
-            walk.visit(l, rows, &all, scratch, &|place, theta, precision| {
-                engine.layers()[place.layer.0].units.mean_in_place(theta, precision);
-            });
-        }
-    });
+    walk.visit_all(x, layers, Response::Mean);
 }

@@ -11,6 +11,7 @@ mod chains;
 mod clamp;
 mod gibbs;
 mod mean_field;
+mod packed;
 mod posterior;
 mod tempering;
 mod walk;
@@ -23,5 +24,7 @@ pub use mean_field::{Convergence, MeanField, mean_field};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
+pub(crate) use gibbs::open_sweeps;
 pub(crate) use mean_field::average_block;
+pub(crate) use packed::natural_parameters;
 pub(crate) use posterior::free_layers;

@@ -1,9 +1,11 @@
 //! The one walk under every sampler: layer by layer, or unit by unit where a lateral coupling
 //! demands it.
 
-use super::Clamp;
-use crate::machine::{Base, Engine, LayerId, State};
+use super::{Clamp, packed};
+use crate::machine::{Base, Engine, LayerId, Precision, State};
+use crate::units::{Draw, Units};
 use harmonium_kernels::dense::add_scaled;
+use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 
 /// Rows that are walked together by one thread. Fixed, so that results do not depend on the
@@ -22,6 +24,32 @@ pub(crate) enum Heat<'a> {
     Scaled(f64),
     /// $(1-\beta_r) E_\text{base} + \beta_r E$, a $\beta$ for each row.
     Mixed { base: &'a Base, betas: &'a [f64] },
+}
+
+/// What units make of their natural parameters.
+#[derive(Clone, Copy)]
+pub(crate) enum Response {
+    /// A sample, with the variates of a sweep.
+    Sample { stream: Stream, sweep: usize },
+    /// The mean.
+    Mean,
+    /// The most probable value.
+    Mode,
+}
+
+impl Response {
+    /// Replaces `theta` by the response.
+    fn of(self, units: Units, place: Place, theta: &mut [f64], precision: &[f64]) {
+        match self {
+            Self::Sample { stream, sweep } => {
+                let site = Site::new(place.row, sweep, place.layer.0);
+                let draw = Draw { stream, site, start: place.start };
+                units.sample_in_place(theta, precision, draw);
+            }
+            Self::Mean => units.mean_in_place(theta, precision),
+            Self::Mode => units.mode_in_place(theta, precision),
+        }
+    }
 }
 
 /// Where a response happens.
@@ -54,7 +82,7 @@ pub(crate) struct Walk<'a> {
 /// Buffers of one thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    theta: Vec<f64>,
+    pub(super) theta: Vec<f64>,
     piece: Vec<f64>,
     precision: Vec<f64>,
     /// Largest change of each row since it was last cleared.
@@ -67,14 +95,14 @@ pub(crate) fn in_tasks<R: Send>(
     work: impl Fn(&mut Rows<'_>, &mut Scratch) -> R + Sync,
 ) -> Vec<R> {
     let n_rows = x.n_rows();
-    let entries: usize = x.layers.iter().map(|l| l.data.len()).sum();
+    let entries: usize = x.layers.iter().map(|l| l.len * n_rows).sum();
     let starts = (0..n_rows).step_by(ROWS_PER_TASK);
     let mut tasks: Vec<Rows<'_>> = starts
         .map(|first| Rows { first, n: ROWS_PER_TASK.min(n_rows - first), values: Vec::new() })
         .collect();
     for layer in &mut x.layers {
-        for (task, values) in tasks.iter_mut().zip(layer.data.chunks_mut(ROWS_PER_TASK * layer.len))
-        {
+        let size = ROWS_PER_TASK * layer.len;
+        for (task, values) in tasks.iter_mut().zip(layer.numbers_mut().chunks_mut(size)) {
             task.values.push(values);
         }
     }
@@ -86,16 +114,35 @@ pub(crate) fn in_tasks<R: Send>(
 }
 
 impl Walk<'_> {
+    /// Whether the kernels do the work: then rows are not cut, columns are.
+    pub(crate) fn by_kernels(&self) -> bool {
+        self.engine.precision() != Precision::F64
+    }
+
+    /// Visits layers in the order given, in all rows.
+    pub(crate) fn visit_all(&self, x: &mut State, layers: &[LayerId], response: Response) {
+        if self.by_kernels() {
+            let active: Vec<usize> = (0..x.n_rows()).collect();
+            let mut change = vec![0.0; x.n_rows()];
+            layers.iter().for_each(|&l| packed::visit(self, x, l, &active, response, &mut change));
+            return;
+        }
+        in_tasks(x, |rows, scratch| {
+            let all: Vec<usize> = (0..rows.n).collect();
+            layers.iter().for_each(|&l| self.visit(l, rows, &all, scratch, response));
+        });
+    }
+
     /// Updates every free layer once in the given rows of the task.
     pub(crate) fn sweep(
         &self,
         rows: &mut Rows<'_>,
         active: &[usize],
         scratch: &mut Scratch,
-        respond: &impl Fn(Place, &mut [f64], &[f64]),
+        response: Response,
     ) {
         for &l in self.engine.schedule().iter().flatten() {
-            self.visit(l, rows, active, scratch, respond);
+            self.visit(l, rows, active, scratch, response);
         }
     }
 
@@ -106,7 +153,7 @@ impl Walk<'_> {
         rows: &mut Rows<'_>,
         active: &[usize],
         scratch: &mut Scratch,
-        respond: &impl Fn(Place, &mut [f64], &[f64]),
+        response: Response,
     ) {
         if self.clamp.holds_layer(l) {
             return;
@@ -119,27 +166,32 @@ impl Walk<'_> {
         for (&r, theta) in active.iter().zip(theta.chunks_exact_mut(layer.len)) {
             let x = &mut rows.values[l.0][r * layer.len..(r + 1) * layer.len];
             let row = rows.first + r;
-            match &layer.lateral {
-                None => {
-                    let place = Place { layer: l, row, start: 0 };
-                    self.respond(place, theta, x, r, scratch, respond);
-                }
-                Some(j) => {
-                    for (i, &xi) in x.iter().enumerate() {
-                        add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
-                    }
-                    self.unit_by_unit(
-                        Place { layer: l, row, start: 0 },
-                        theta,
-                        x,
-                        r,
-                        scratch,
-                        respond,
-                    );
-                }
-            }
+            let place = Place { layer: l, row, start: 0 };
+            self.respond_row(place, theta, x, r, scratch, response);
         }
         scratch.theta = theta;
+    }
+
+    /// Replaces one row of a layer by its response to $\theta$, which still lacks the lateral part.
+    pub(super) fn respond_row(
+        &self,
+        place: Place,
+        theta: &mut [f64],
+        x: &mut [f64],
+        r: usize,
+        scratch: &mut Scratch,
+        response: Response,
+    ) {
+        let layer = &self.engine.layers()[place.layer.0];
+        match &layer.lateral {
+            None => self.respond(place, theta, x, r, scratch, response),
+            Some(j) => {
+                for (i, &xi) in x.iter().enumerate() {
+                    add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
+                }
+                self.unit_by_unit(place, theta, x, r, scratch, response);
+            }
+        }
     }
 
     /// Visits the units of a laterally coupled layer in order, each seeing the new values of those
@@ -151,7 +203,7 @@ impl Walk<'_> {
         x: &mut [f64],
         r: usize,
         scratch: &mut Scratch,
-        respond: &impl Fn(Place, &mut [f64], &[f64]),
+        response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
         let (Some(j), group) = (&layer.lateral, layer.units.group()) else { return };
@@ -162,7 +214,7 @@ impl Walk<'_> {
             piece.extend_from_slice(&theta[start..start + group]);
             let unit = &mut x[start..start + group];
             before.copy_from_slice(unit);
-            self.respond(Place { start, ..place }, &mut piece, unit, r, scratch, respond);
+            self.respond(Place { start, ..place }, &mut piece, unit, r, scratch, response);
             for (i, (new, old)) in unit.iter().zip(&before).enumerate() {
                 if new != old {
                     let row = start + i;
@@ -181,7 +233,7 @@ impl Walk<'_> {
         x: &mut [f64],
         r: usize,
         scratch: &mut Scratch,
-        respond: &impl Fn(Place, &mut [f64], &[f64]),
+        response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
         let range = place.start..place.start + theta.len();
@@ -208,7 +260,7 @@ impl Walk<'_> {
                 &scratch.precision
             }
         };
-        respond(place, theta, precision);
+        response.of(layer.units, place, theta, precision);
         let group = layer.units.group();
         let free = self.clamp.frees_layer(place.layer);
         let change = &mut scratch.change[r];

@@ -7,7 +7,7 @@
 use super::plan::Plan;
 use super::trainer::purpose;
 use crate::error::Error;
-use crate::machine::{Batch, Machine, Role};
+use crate::machine::{Batch, Columns, Machine, Role};
 use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::{Site, Stream};
@@ -65,6 +65,17 @@ fn clear_inside_units(machine: &mut Machine) {
 /// Weighted mean and variance of every entry of the visible layers.
 fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let visible = machine.visible_layers();
+    let discrete = visible.iter().all(|&l| machine.layer(l).units.is_discrete());
+    if discrete && Columns::of(machine).entries() == data.n_columns() {
+        // Variances are those of Gaussian units only.
+        let mut means = data.column_means();
+        let rest = visible.iter().map(|&l| {
+            let rest = means.split_off(machine.layer(l).len());
+            std::mem::replace(&mut means, rest)
+        });
+        let means = rest.collect();
+        return (means, vec![Vec::new(); visible.len()]);
+    }
     let zeros = || visible.iter().map(|&l| vec![0.0; machine.layer(l).len()]).collect::<Vec<_>>();
     let (mut sums, mut squares, mut total) = (zeros(), zeros(), 0.0);
     let mut batch = Batch::new(machine);
@@ -75,7 +86,7 @@ fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<
         batch.push(machine, &row_values, 1.0);
         let w = data.weight(row);
         total += w;
-        for (i, values) in batch.layers().iter().enumerate() {
+        for (i, values) in batch.numbers().enumerate() {
             for (j, x) in values.iter().enumerate() {
                 sums[i][j] += w * x;
                 squares[i][j] += w * x * x;

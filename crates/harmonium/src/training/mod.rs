@@ -11,7 +11,7 @@ mod trainer;
 
 pub use init::initialise;
 pub use observer::{EarlyStop, Every, History, Measurement, Metric, Observer, Record};
-pub use plan::{OptimizerKind, Plan, Posterior, Rule};
+pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};
 pub use trainer::{Checkpoint, Outcome, StepReport, Stop, Trainer, View};
 
 use crate::error::Error;

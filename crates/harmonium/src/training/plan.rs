@@ -5,7 +5,7 @@ use crate::estimators::{
     ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, Tempered,
 };
-use crate::machine::Machine;
+use crate::machine::{Machine, Precision};
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,21 @@ pub enum Posterior {
     Gibbs,
 }
 
+/// In which numbers a run samples and learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Numbers {
+    /// The fastest that does not change what is learned.
+    Auto,
+    /// Double precision.
+    F64,
+    /// Single precision.
+    F32,
+    /// Weights quantised to 16 bits while sampling; the master weights are single precision.
+    I16,
+}
+
 /// How gradients become updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -63,6 +78,8 @@ pub enum OptimizerKind {
 pub struct Plan {
     /// The root of all randomness.
     pub seed: u64,
+    /// In which numbers to compute.
+    pub precision: Numbers,
     /// Passes over the data.
     pub epochs: u64,
     /// Samples of one step.
@@ -118,6 +135,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             seed: 0,
+            precision: Numbers::Auto,
             epochs: 20,
             batch: 100,
             rule: Rule::Pcd,
@@ -211,6 +229,32 @@ impl Plan {
             return wrong("replicas", self.replicas.to_string(), "at least 2");
         }
         Ok(())
+    }
+
+    /// Whether the engine can learn by itself: samples on both sides, momentum and weight decay,
+    /// units that are bits, and no coupling inside a layer.
+    pub(super) fn learns_in_engine(&self, machine: &Machine) -> bool {
+        let clamp = Clamp::visible(machine);
+        let sampled = matches!(self.rule, Rule::Pcd | Rule::Cd)
+            && (self.posterior != Posterior::Exact || posterior_factorises(machine, &clamp));
+        let plain = self.optimizer == OptimizerKind::Sgd
+            && self.sparsity_target.is_none()
+            && self.max_norm.is_none()
+            && self.clip.is_none();
+        let bits = machine.layers().iter().all(|l| l.units.is_discrete());
+        sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
+    }
+
+    /// The precision of the engine.
+    pub(super) fn engine_precision(&self, machine: &Machine) -> Precision {
+        match self.precision {
+            Numbers::F64 => Precision::F64,
+            Numbers::F32 => Precision::F32,
+            Numbers::I16 => Precision::I16,
+            Numbers::Auto if self.rule == Rule::Exact => Precision::F64,
+            Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
+            Numbers::Auto => Precision::F32,
+        }
     }
 
     pub(super) fn penalties(&self) -> Penalties {

@@ -3,11 +3,14 @@
 use super::observer::Observer;
 use super::plan::Plan;
 use crate::error::Error;
-use crate::estimators::{Context, Estimator, Snapshot};
+use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::{Batch, Columns, Engine, LayerId, Machine, Role, State};
+use crate::machine::{
+    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows,
+    Squares, State,
+};
 use crate::moments::Moments;
-use crate::optim::{Optimizer, Penalties, Progress};
+use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::sampling::Convergence;
 use crate::units::Units;
 use crate::units::gaussian::PRECISION;
@@ -16,6 +19,7 @@ use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 /// What the variates of a run are used for: the first fork of its stream.
 pub(super) mod purpose {
@@ -24,7 +28,12 @@ pub(super) mod purpose {
     pub(crate) const DATA: u64 = 2;
     pub(crate) const POSITIVE: u64 = 3;
     pub(crate) const NEGATIVE: u64 = 4;
+    pub(crate) const ROUNDING: u64 = 5;
 }
+
+/// How often the norms of gradient and update are taken while the engine learns by itself: they
+/// cost about as much as the update.
+const NORM_STEPS: u64 = 20;
 
 /// What one update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -53,7 +62,7 @@ pub struct View<'t, 'd> {
 impl View<'_, '_> {
     /// The machine after the update.
     pub fn machine(&self) -> &Machine {
-        &self.trainer.machine
+        self.trainer.machine()
     }
 
     /// The same, laid out for sampling.
@@ -84,7 +93,8 @@ pub enum Stop {
     Finished,
     /// An observer ended it, and said why.
     Observer(String),
-    /// A number was none ([`Error::Diverged`]); the machine is the one before that step.
+    /// A number was none ([`Error::Diverged`]); the machine is the last that was looked at before
+    /// that step.
     Diverged(Error),
 }
 
@@ -116,8 +126,15 @@ pub struct Checkpoint {
 
 /// Trains one machine on one set of data.
 pub struct Trainer<'d> {
+    /// The machine; while the engine learns by itself, as it was when last looked at.
     machine: Machine,
     engine: Engine,
+    /// The engine's own learning, where the plan allows it.
+    learner: Option<Learner>,
+    /// What the engine would write back now, once somebody looked.
+    current: OnceLock<Machine>,
+    /// Norms of the last step that took them: of the gradient, and of the update over the weights.
+    norms: [f64; 2],
     data: &'d Dataset,
     plan: Plan,
     penalties: Penalties,
@@ -131,6 +148,9 @@ pub struct Trainer<'d> {
     batches_done: u64,
     order: Vec<u32>,
     batch: Batch,
+    /// Buffers for one row of data.
+    words: Vec<u64>,
+    row_values: Vec<f64>,
 }
 
 impl<'d> Trainer<'d> {
@@ -143,8 +163,15 @@ impl<'d> Trainer<'d> {
         plan.check()?;
         check_data(&machine, data)?;
         let (positive, negative) = plan.sides(&machine)?;
+        let engine = Engine::with_precision(&machine, plan.engine_precision(&machine));
+        let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
-            engine: Engine::new(&machine),
+            learner: fused.then(|| Learner::new(&machine, &engine)),
+            engine,
+            current: OnceLock::new(),
+            norms: [0.0; 2],
+            words: vec![0; data.n_columns().div_ceil(64)],
+            row_values: Vec::new(),
             optimizer: plan.optimizer(&machine),
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
@@ -173,7 +200,19 @@ impl<'d> Trainer<'d> {
         let state = &checkpoint.state;
         trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
-        trainer.optimizer.import(&trainer.machine, &state.nested("optimizer"))?;
+        let optimizer = state.nested("optimizer");
+        trainer.norms.copy_from_slice(state.get("norms", 2)?);
+        if let Some(learner) = &mut trainer.learner {
+            let mut velocity = Sgd::new(&trainer.machine);
+            velocity.import(&trainer.machine, &optimizer)?;
+            let Moments { bias, weights, .. } = velocity.into_velocity();
+            learner.set_weight_velocity(&trainer.machine, &trainer.engine, &weights);
+            learner.bias_velocity = bias;
+            let engine = state.nested("engine");
+            trainer.engine.import(&trainer.machine, |name, len| engine.get(name, len))?;
+        } else {
+            trainer.optimizer.import(&trainer.machine, &optimizer)?;
+        }
         for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
             let key = format!("activity.{}", layer.name);
             activity.copy_from_slice(state.get(&key, layer.len())?);
@@ -189,12 +228,25 @@ impl<'d> Trainer<'d> {
         let mut state = Snapshot::default();
         state.nest("positive", self.positive.export(&self.machine));
         state.nest("negative", self.negative.export(&self.machine));
-        state.nest("optimizer", self.optimizer.export());
+        state.insert("norms", self.norms.to_vec());
+        if let Some(learner) = &self.learner {
+            let mut velocity = Moments::zeros(&self.machine);
+            velocity.bias.clone_from(&learner.bias_velocity);
+            velocity.weights = learner.weight_velocity(&self.machine, &self.engine);
+            state.nest("optimizer", Sgd::from_velocity(velocity).export());
+            let mut engine = Snapshot::default();
+            for (name, values) in self.engine.export(&self.machine) {
+                engine.insert(name, values);
+            }
+            state.nest("engine", engine);
+        } else {
+            state.nest("optimizer", self.optimizer.export());
+        }
         for (layer, activity) in self.machine.layers().iter().zip(&self.activity) {
             state.insert(format!("activity.{}", layer.name), activity.clone());
         }
         Checkpoint {
-            machine: self.machine.clone(),
+            machine: self.machine().clone(),
             epoch: self.epoch,
             batches_done: self.batches_done,
             state,
@@ -203,13 +255,28 @@ impl<'d> Trainer<'d> {
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        &self.machine
+        let Some(learner) = &self.learner else { return &self.machine };
+        if self.stale() {
+            return &self.machine;
+        }
+        self.current.get_or_init(|| {
+            let mut machine = self.machine.clone();
+            self.engine.write_back(&mut machine, &learner.offsets);
+            machine
+        })
+    }
+
+    /// Whether the engine holds nothing to write back: before the first step, or after numbers
+    /// that are none.
+    fn stale(&self) -> bool {
+        let untouched = self.epoch == 0 && self.batches_done == 0;
+        untouched || !Learner::is_finite(&self.engine)
     }
 
     /// Ends the run and gives the machine away.
     pub fn finish(self, stop: Stop) -> Outcome {
         let steps = self.progress().step;
-        Outcome { machine: self.machine, epochs: self.epoch, steps, stop }
+        Outcome { machine: self.machine().clone(), epochs: self.epoch, steps, stop }
     }
 
     /// Where the run is.
@@ -250,10 +317,111 @@ impl<'d> Trainer<'d> {
         Ok(Stop::Finished)
     }
 
-    /// One update, in the order of the formulas.
+    /// One update.
     fn step(&mut self) -> Result<StepReport, Error> {
-        let progress = self.progress();
         self.present();
+        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+    }
+
+    /// One update without the machine: both sides go to the engine as they are.
+    fn step_in_engine(&mut self) -> Result<StepReport, Error> {
+        let progress = self.progress();
+        if let Some(seen) = self.current.take() {
+            self.machine = seen;
+        }
+        let rate = self.plan.learning_rate * self.plan.decay.at(progress);
+        let last = self.batches_done + 1 == self.batches_per_epoch();
+        let settings = Settings {
+            rate,
+            momentum: self.plan.momentum.at(progress),
+            l1: self.penalties.l1,
+            l2: self.penalties.l2,
+            norms: last || progress.step.is_multiple_of(NORM_STEPS),
+            stream: self.root.fork(purpose::ROUNDING).fork(progress.step),
+        };
+        let (positive, negative) =
+            (self.context(progress, purpose::POSITIVE), self.context(progress, purpose::NEGATIVE));
+        let context = |(k, stream)| Context {
+            machine: &self.machine,
+            engine: &self.engine,
+            batch: &self.batch,
+            k,
+            stream,
+            defer: true,
+        };
+        let data = self.positive.estimate(&context(positive))?;
+        let model = self.negative.estimate(&context(negative))?;
+        let (
+            Side::Particles { state: data, weights: data_weights, pending: data_pending, draw: a },
+            Side::Particles { state: model, weights: model_weights, pending, draw: b },
+            Some(learner),
+        ) = (data, model, &mut self.learner)
+        else {
+            unreachable!("a plan that learns in the engine has samples on both sides");
+        };
+        let data = SideRows { state: data, weights: data_weights, pending: &data_pending, draw: a };
+        let model = SideRows { state: model, weights: model_weights, pending: &pending, draw: b };
+        let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
+        if !Learner::is_finite(&self.engine) {
+            let what = "a parameter became a number that is not finite".into();
+            return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
+        }
+        for (activity, mean) in self.activity.iter_mut().zip(&learner.means[0]) {
+            activity.copy_from_slice(mean);
+        }
+        if self.plan.center && self.plan.offset_rate > 0.0 {
+            let layers = self.machine.layers().iter().zip(&learner.means[0]);
+            for ((layer, mean), offset) in layers.zip(&mut learner.offsets) {
+                if layer.role == Role::Hidden {
+                    let rate = self.plan.offset_rate;
+                    offset.iter_mut().zip(mean).for_each(|(o, m)| *o += rate * (m - *o));
+                }
+            }
+        }
+        if settings.norms {
+            self.norms = norms(learner, squares);
+        }
+        let [gradient_norm, update_ratio] = self.norms;
+        Ok(self.finish_step(progress, rate, gradient_norm, update_ratio))
+    }
+
+    /// Sweeps and variates of one side.
+    fn context(&self, progress: Progress, purpose: u64) -> (usize, Stream) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be between 1 and a million"
+        )]
+        let k = self.plan.k.at(progress).round() as usize;
+        (k, self.root.fork(purpose).fork(progress.step))
+    }
+
+    /// Counts a step that is done.
+    fn finish_step(
+        &mut self,
+        progress: Progress,
+        learning_rate: f64,
+        gradient_norm: f64,
+        update_ratio: f64,
+    ) -> StepReport {
+        self.batches_done += 1;
+        if self.batches_done == self.batches_per_epoch() {
+            (self.epoch, self.batches_done) = (self.epoch + 1, 0);
+            self.shuffle();
+        }
+        let convergence = self.positive.convergence();
+        StepReport {
+            step: progress.step + 1,
+            learning_rate,
+            gradient_norm,
+            update_ratio,
+            convergence,
+        }
+    }
+
+    /// One update of the machine, in the order of the formulas.
+    fn step_by_moments(&mut self) -> Result<StepReport, Error> {
+        let progress = self.progress();
         let data = self.side(progress, purpose::POSITIVE)?;
         let model = self.side(progress, purpose::NEGATIVE)?;
         let means = data.bias.clone();
@@ -275,30 +443,19 @@ impl<'d> Trainer<'d> {
         self.penalties.project(&mut self.machine);
         self.recenter(&means)?;
         self.engine.refresh(&self.machine);
-        self.batches_done += 1;
-        if self.batches_done == self.batches_per_epoch() {
-            (self.epoch, self.batches_done) = (self.epoch + 1, 0);
-            self.shuffle();
-        }
-        let convergence = self.positive.convergence();
-        let step = progress.step + 1;
-        Ok(StepReport { step, learning_rate: rate, gradient_norm, update_ratio, convergence })
+        Ok(self.finish_step(progress, rate, gradient_norm, update_ratio))
     }
 
     /// Moments of one side.
     fn side(&mut self, progress: Progress, purpose: u64) -> Result<Moments, Error> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked to be between 1 and a million"
-        )]
-        let k = self.plan.k.at(progress).round() as usize;
+        let (k, stream) = self.context(progress, purpose);
         let context = Context {
             machine: &self.machine,
             engine: &self.engine,
             batch: &self.batch,
             k,
-            stream: self.root.fork(purpose).fork(progress.step),
+            stream,
+            defer: false,
         };
         let estimator =
             if purpose == purpose::POSITIVE { &mut self.positive } else { &mut self.negative };
@@ -320,12 +477,22 @@ impl<'d> Trainer<'d> {
         let start = usize::try_from(self.batches_done).unwrap_or(usize::MAX).saturating_mul(size);
         let end = (start + size).min(self.order.len());
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
-        let mut row_values = vec![0.0; self.data.n_columns()];
         self.batch.clear();
+        let entries = Columns::of(&self.machine).entries();
+        let as_bits = self.engine.precision() != Precision::F64
+            && self.data.is_bits()
+            && entries == self.data.n_columns();
         for &row in &self.order[start..end] {
-            let row = row as usize;
-            self.data.present_into(row, draw, &mut row_values);
-            self.batch.push(&self.machine, &row_values, self.data.weight(row));
+            let (row, values) = (row as usize, &mut self.row_values);
+            let weight = self.data.weight(row);
+            if as_bits {
+                self.data.present_bits_into(row, draw, values, &mut self.words);
+                self.batch.push_bits(&self.words, weight);
+            } else {
+                values.resize(self.data.n_columns(), 0.0);
+                self.data.present_into(row, draw, values);
+                self.batch.push(&self.machine, values, weight);
+            }
         }
     }
 
@@ -363,6 +530,15 @@ impl<'d> Trainer<'d> {
             .collect();
         self.machine.recenter(&offsets)
     }
+}
+
+/// The norm of the gradient, and that of the update of the weights over that of the weights.
+fn norms(learner: &Learner, squares: Squares) -> [f64; 2] {
+    let [data, model] = &learner.means;
+    let means = data.iter().flatten().zip(model.iter().flatten());
+    let biases: f64 = means.map(|(d, m)| (d - m) * (d - m)).sum();
+    let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
+    [(squares.gradient + biases).sqrt(), ratio]
 }
 
 /// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a

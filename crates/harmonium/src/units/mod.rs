@@ -18,6 +18,7 @@ pub mod gaussian;
 pub mod spin;
 
 use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::softplus::sum_softplus;
 use serde::{Deserialize, Serialize};
 
 /// The kind of the units in one layer.
@@ -128,7 +129,7 @@ impl Units {
     /// $\ln \sum_x e^{\theta x - E_l(x)}$ over the units of the layer, an integral for real ones.
     pub fn log_partition(self, theta: &[f64], precision: &[f64]) -> f64 {
         match self {
-            Self::Binary => theta.iter().map(|&t| binary::log_partition(t)).sum(),
+            Self::Binary => sum_softplus(theta),
             Self::Spin => theta.iter().map(|&t| spin::log_partition(t)).sum(),
             Self::Categorical { q } => theta.chunks_exact(q).map(log_sum_exp).sum(),
             Self::Gaussian => gaussian::log_partition(theta, precision),

@@ -50,7 +50,7 @@ fn moments_of(
     stream: Stream,
 ) -> Moments {
     let engine = Engine::new(machine);
-    let context = Context { machine, engine: &engine, batch, k, stream };
+    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -145,6 +145,7 @@ fn particles_weigh_one_whatever_their_number() {
             batch: &batch,
             k: 1,
             stream: Stream::new(1),
+            defer: false,
         };
         let mut sides: Vec<Box<dyn Estimator>> = vec![
             Box::new(MeanFieldPosterior::new(MeanField::default())),
@@ -155,7 +156,8 @@ fn particles_weigh_one_whatever_their_number() {
         ];
         for estimator in &mut sides {
             let kind = estimator.name();
-            let Side::Particles { state, weights } = estimator.estimate(&context).unwrap() else {
+            let Side::Particles { state, weights, .. } = estimator.estimate(&context).unwrap()
+            else {
                 panic!("{name}: {kind} yields particles")
             };
             assert_eq!(state.n_rows(), weights.len());

@@ -16,6 +16,7 @@ mod determinism;
 mod energy;
 mod exact_sums;
 mod inference;
+mod kernels;
 mod layering;
 mod learning;
 mod machines;

@@ -3,7 +3,9 @@
 use crate::machines::{assert_close, discrete, every_state, gaussian, key, some_states};
 use crate::statistics::{assert_distributed, assert_mean};
 use harmonium::exact;
-use harmonium::machine::{Base, Coupling, Engine, Layer, LayerId, Machine, Role, State, Triangle};
+use harmonium::machine::{
+    Base, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State, Triangle,
+};
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
 use harmonium::units::Units;
@@ -11,6 +13,8 @@ use harmonium_kernels::bits::BitMatrix;
 use std::collections::BTreeMap;
 
 const CHAINS: usize = 20_000;
+
+const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::I16];
 
 /// Rows drawn from `p` over the rows of `states`.
 fn draw(machine: &Machine, states: &State, p: &[f64], n: usize, stream: Stream) -> State {
@@ -81,9 +85,13 @@ fn gibbs_sampling_is_stationary() {
     for (name, machine) in discrete() {
         let states = every_state(&machine);
         let p = exact::probabilities(&machine, &states).unwrap();
-        let mut x = draw(&machine, &states, &p, CHAINS, Stream::new(1));
-        gibbs(&machine, &Engine::new(&machine), &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
-        assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
+        for precision in PRECISIONS {
+            let mut x = draw(&machine, &states, &p, CHAINS, Stream::new(1));
+            let engine = Engine::with_precision(&machine, precision);
+            gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
+            let name = format!("{name} {precision:?}");
+            assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
+        }
     }
 }
 
@@ -94,11 +102,13 @@ fn one_sweep_moves_as_the_conditionals_say() {
         let states = every_state(&machine);
         for start in [0, states.n_rows() / 2] {
             let p = one_sweep(&machine, &Clamp::none(), &states, start);
-            let mut x = draw(&machine, &states, &delta(start, p.len()), CHAINS, Stream::new(3));
-            let engine = Engine::new(&machine);
-            gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
-            let counts = count(&machine, &states, &x, 0..CHAINS);
-            assert_distributed(&format!("{name} from {start}"), &counts, &p);
+            for precision in PRECISIONS {
+                let mut x = draw(&machine, &states, &delta(start, p.len()), CHAINS, Stream::new(3));
+                let engine = Engine::with_precision(&machine, precision);
+                gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
+                let counts = count(&machine, &states, &x, 0..CHAINS);
+                assert_distributed(&format!("{name} from {start}, {precision:?}"), &counts, &p);
+            }
         }
     }
 }
@@ -329,7 +339,7 @@ fn replicas_swap_as_often_as_they_should() {
 
 #[test]
 fn annealing_finds_the_ground_state() {
-    let betas: Vec<f64> = (1..=300).map(|k| 0.1 * f64::from(k)).collect();
+    let betas: Vec<f64> = (1..=1200).map(|k| 0.02 * f64::from(k)).collect();
     for (name, machine) in discrete() {
         let states = every_state(&machine);
         let energies = machine.energies(&states).unwrap();

@@ -1,0 +1,106 @@
+"""A careful loop in PyTorch: float32, in place, without autograd, the update inside the gradient's product."""
+
+import math
+
+import torch
+import work as w
+from torch.nn.functional import softplus
+
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+torch.manual_seed(w.SEED)
+
+
+def train(work):
+    rows = torch.from_numpy(work.train_rows())
+    n = work.batch
+    weights = w.INITIAL_STD * torch.randn(784, w.N_HIDDEN)
+    visible_bias, hidden_bias = torch.from_numpy(work.base_bias()), torch.zeros(w.N_HIDDEN)
+    weight_speed, visible_speed, hidden_speed = map(torch.zeros_like, (weights, visible_bias, hidden_bias))
+    visible = torch.zeros(2 * n, 784)  # data above, chains below
+    hidden = torch.zeros(2 * n, w.N_HIDDEN)
+    chains = (torch.rand(n, w.N_HIDDEN) < 0.5).float()
+    visible_means = torch.zeros(n, 784)
+    rate = w.LEARNING_RATE / n
+
+    def step(batch):
+        visible[:n] = batch
+        torch.addmm(visible_bias, chains, weights.T, out=visible_means).sigmoid_()
+        torch.bernoulli(visible_means, out=visible[n:])
+        torch.addmm(hidden_bias, visible, weights, out=hidden).sigmoid_()
+        torch.bernoulli(hidden[n:], out=chains)
+        hidden[n:].neg_()
+        weight_speed.addmm_(visible.T, hidden, beta=w.MOMENTUM, alpha=rate)
+        weights.add_(weight_speed)
+        visible_speed.mul_(w.MOMENTUM).add_(visible[:n].sum(0) - visible[n:].sum(0), alpha=rate)
+        visible_bias.add_(visible_speed)
+        hidden_speed.mul_(w.MOMENTUM).add_(hidden.sum(0), alpha=rate)
+        hidden_bias.add_(hidden_speed)
+
+    def epochs():
+        for _ in range(work.epochs):
+            for batch in rows.split(n):
+                step(batch)
+
+    seconds, _ = w.timed(epochs)
+    return seconds, w.learned(weights, visible_bias, hidden_bias, work.test_rows())
+
+
+def sample(work):
+    weights, visible_bias, hidden_bias = map(torch.from_numpy, work.model())
+    visible = (torch.rand(w.N_CHAINS_SAMPLED, 784) < 0.5).float()
+    hidden = torch.zeros(w.N_CHAINS_SAMPLED, w.N_HIDDEN)
+    hidden_means, visible_means = torch.zeros_like(hidden), torch.zeros_like(visible)
+
+    def sweeps():
+        for _ in range(w.N_SWEEPS):
+            torch.addmm(hidden_bias, visible, weights, out=hidden_means).sigmoid_()
+            torch.bernoulli(hidden_means, out=hidden)
+            torch.addmm(visible_bias, hidden, weights.T, out=visible_means).sigmoid_()
+            torch.bernoulli(visible_means, out=visible)
+
+    seconds, _ = w.timed(sweeps)
+    return seconds, {"mean_pixel": visible.double().mean().item()}
+
+
+def features(work):
+    rows = torch.from_numpy(work.train_rows())
+    weights, _, hidden_bias = map(torch.from_numpy, work.model())
+    hidden = torch.zeros(len(rows), w.N_HIDDEN)
+
+    def transform():
+        for piece, out in zip(rows.split(500), hidden.split(500)):
+            torch.addmm(hidden_bias, piece, weights, out=out).sigmoid_()
+
+    seconds, _ = w.timed(transform)
+    return seconds, {"mean_feature": hidden.double().mean().item()}
+
+
+def ais(work):
+    """Annealed importance sampling from independent pixels; one product of v with W serves both weights and h."""
+    weights, visible_bias, hidden_bias = map(torch.from_numpy, work.model())
+    base_bias = torch.from_numpy(work.base_bias())
+    bias_change = visible_bias - base_bias
+    n = w.N_CHAINS_AIS
+    betas = torch.linspace(0, 1, work.betas, dtype=torch.float64).tolist()
+    visible = (torch.rand(n, 784) < torch.sigmoid(base_bias)).float()
+    theta = torch.zeros(n, w.N_HIDDEN)
+    hidden, visible_means = torch.zeros_like(theta), torch.zeros_like(visible)
+
+    def anneal():
+        log_weights = torch.zeros(n, dtype=torch.float64)
+        for before, beta in zip(betas[:-1], betas[1:]):
+            torch.addmm(hidden_bias, visible, weights, out=theta)
+            log_weights.add_(torch.mv(visible, bias_change), alpha=beta - before)
+            log_weights.sub_(softplus(theta * before).sum(1, dtype=torch.float64))
+            theta.mul_(beta)
+            log_weights.add_(softplus(theta).sum(1, dtype=torch.float64))
+            torch.bernoulli(theta.sigmoid_(), out=hidden)
+            bias = torch.lerp(base_bias, visible_bias, beta)
+            torch.addmm(bias, hidden, weights.T, alpha=beta, out=visible_means).sigmoid_()
+            torch.bernoulli(visible_means, out=visible)
+        return log_weights
+
+    seconds, log_weights = w.timed(anneal)
+    log_z_base = softplus(base_bias.double()).sum() + w.N_HIDDEN * math.log(2)
+    return seconds, {"log_z": (log_z_base + log_weights.logsumexp(0) - math.log(n)).item()}

@@ -1,0 +1,96 @@
+"""What all peers share: the data, the parameters to start from, the clock, and the checks."""
+
+import gzip
+import json
+import pathlib
+import time
+
+import numpy as np
+
+N_HIDDEN = 500
+LEARNING_RATE = 0.01
+MOMENTUM = 0.5
+INITIAL_STD = 0.01
+N_CHAINS_SAMPLED = 1000
+N_SWEEPS = 100
+N_CHAINS_AIS = 100
+SEED = 0
+
+
+class Work:
+    """A piece of work: sizes, and data and parameters in the precision of the peer."""
+
+    def __init__(self, args, dtype):
+        self.data = pathlib.Path(args.data)
+        self.model_file = pathlib.Path(args.model)
+        self.made = args.made
+        self.batch, self.epochs, self.betas = args.batch, args.epochs, args.betas
+        self.dtype = np.dtype(dtype)
+
+    def train_rows(self):
+        return self._rows("train-images-idx3-ubyte.gz")
+
+    def test_rows(self):
+        return self._rows("t10k-images-idx3-ubyte.gz")
+
+    def model(self):
+        """Weights (visible x hidden), visible bias and hidden bias of the model all contenders share."""
+        return tuple(p.astype(self.dtype) for p in parameters(self.model_file))
+
+    def base_bias(self):
+        """Log-odds of the pixels: the visible bias training starts from, and the base of AIS."""
+        means = np.clip(self.train_rows().mean(axis=0, dtype=np.float64), 1e-3, 1 - 1e-3)
+        return np.log(means / (1 - means)).astype(self.dtype)
+
+    def _rows(self, name):
+        with gzip.open(self.data / name) as file:
+            count, height, width = np.frombuffer(file.read(16), dtype=">i4")[1:]
+            pixels = np.frombuffer(file.read(), dtype=np.uint8).reshape(count, height * width)
+        return (pixels >= 127.5).astype(self.dtype)
+
+
+def parameters(path):
+    """Reads a harmonium model; offsets must be zero, for no peer has them."""
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+
+    def tensor(name):
+        about = header[name]
+        assert about["dtype"] == "F64", f"{name} is {about['dtype']}"
+        begin, end = about["data_offsets"]
+        return np.frombuffer(raw[start + begin : start + end], dtype="<f8").reshape(about["shape"])
+
+    for layer in ("visible", "hidden"):
+        offset = f"layers.{layer}.offset"
+        assert offset not in header or not tensor(offset).any(), "the shared model must not be centered"
+    return tensor("couplings.visible.hidden.weights"), tensor("layers.visible.bias"), tensor("layers.hidden.bias")
+
+
+def timed(do):
+    """Seconds that `do` takes, and its result."""
+    start = time.perf_counter()
+    result = do()
+    return time.perf_counter() - start, result
+
+
+def learned(weights, visible_bias, hidden_bias, rows):
+    """What training did: reconstruction error (squared, per row) and mean |W|."""
+    weights, visible_bias, hidden_bias = (
+        np.asarray(p, dtype=np.float64) for p in (weights, visible_bias, hidden_bias)
+    )
+    rows = np.asarray(rows[:5000], dtype=np.float64)
+    hidden = logistic(rows @ weights + hidden_bias)
+    visible = logistic(hidden @ weights.T + visible_bias)
+    return {
+        "reconstruction": float(((rows - visible) ** 2).sum(axis=1).mean()),
+        "mean_abs_weight": float(np.abs(weights).mean()),
+    }
+
+
+def logistic(x):
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
+
+
+def first_weights(work, rng):
+    return (INITIAL_STD * rng.standard_normal((784, N_HIDDEN))).astype(work.dtype)

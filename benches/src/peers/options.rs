@@ -1,0 +1,107 @@
+//! What was typed.
+
+use super::Fallible;
+use super::contenders::Item;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+pub(super) const USAGE: &str = "usage: cargo xtask bench peers [--only a,c] [--quick] [--full] \
+     [--epochs N] [--rounds N] [--data FOLDER] [--json [FILE]]";
+
+/// Where the JSON goes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Json {
+    No,
+    /// On stdout, in place of the table.
+    Stdout,
+    /// In a file, besides the table.
+    File(PathBuf),
+}
+
+/// Settings of a run.
+#[derive(Debug)]
+pub(super) struct Options {
+    pub items: Vec<Item>,
+    /// Of the item with batches of 100; that with batches of 10 has one.
+    pub epochs: usize,
+    pub rounds: usize,
+    /// Temperatures that peers really run; their times are scaled to [`Item::BETAS`].
+    pub betas: usize,
+    pub data: Option<PathBuf>,
+    pub json: Json,
+}
+
+impl Options {
+    pub(super) fn parse(words: &[&str]) -> Fallible<Self> {
+        let (mut items, mut data, mut json) = (Item::ALL.to_vec(), None, Json::No);
+        let (mut quick, mut full, mut epochs, mut rounds) = (false, false, None, None);
+        let mut words = words.iter().copied().peekable();
+        while let Some(word) = words.next() {
+            let mut value = |what: &str| words.next().ok_or(format!("{word} needs {what}"));
+            match word {
+                "--only" => items = listed(value("letters, e.g. a,c")?)?,
+                "--epochs" => epochs = Some(positive(word, value("a number")?)?),
+                "--rounds" => rounds = Some(positive(word, value("a number")?)?),
+                "--data" => data = Some(PathBuf::from(value("a folder")?)),
+                "--quick" => quick = true,
+                "--full" => full = true,
+                "--json" => {
+                    json = words
+                        .next_if(|next| !next.starts_with("--"))
+                        .map_or(Json::Stdout, |file| Json::File(file.into()));
+                }
+                _ => return Err(format!("`{word}` is not known\n{USAGE}").into()),
+            }
+        }
+        Ok(Self {
+            items,
+            epochs: epochs.unwrap_or(if quick { 2 } else { 10 }),
+            rounds: rounds.unwrap_or(if quick { 1 } else { 3 }),
+            betas: if full { Item::BETAS } else { Item::BETAS / 10 },
+            data,
+            json,
+        })
+    }
+}
+
+fn listed(letters: &str) -> Fallible<Vec<Item>> {
+    let item = |letter: &str| {
+        Item::ALL.into_iter().find(|item| item.letter() == letter).ok_or(format!(
+            "`{letter}` is no item; there are {}",
+            Item::ALL.map(Item::letter).join(", ")
+        ))
+    };
+    Ok(letters.split(',').map(item).collect::<Result<_, _>>()?)
+}
+
+fn positive(flag: &str, text: &str) -> Fallible<usize> {
+    match usize::from_str(text) {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("{flag} needs a number above 0, found `{text}`").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explicit_numbers_win_over_quick() {
+        let options = Options::parse(&["--epochs", "3", "--quick"]).expect("well formed");
+        assert_eq!((options.epochs, options.rounds), (3, 1));
+    }
+
+    #[test]
+    fn json_takes_a_file_or_none() {
+        let json = |words: &[&str]| Options::parse(words).expect("well formed").json;
+        assert_eq!(json(&["--json", "--quick"]), Json::Stdout);
+        assert_eq!(json(&["--json", "x.json", "--quick"]), Json::File("x.json".into()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for words in [&["--only", "a,z"][..], &["--rounds", "0"], &["--fast"], &["--data"]] {
+            assert!(Options::parse(words).is_err(), "{words:?}");
+        }
+    }
+}

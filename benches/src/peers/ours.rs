@@ -1,0 +1,125 @@
+//! harmonium's side: the release binary, timed from start to exit.
+
+use super::contenders::{Item, Variant};
+use super::options::Options;
+use super::python::Python;
+use super::{Fallible, Measured, Places, last_line};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+use std::time::Instant;
+
+/// What the peers do and no more: harmonium's defaults also center, decay the rate and penalise weights.
+const LIKE_PEERS: [&str; 7] = ["--momentum", "0.5", "--decay", "1", "--l2", "0", "--no-center"];
+
+/// The release binary and the model that all contenders share.
+pub(super) struct Ours<'a> {
+    places: &'a Places,
+    python: &'a Python<'a>,
+    epochs: usize,
+    pub model: PathBuf,
+}
+
+impl<'a> Ours<'a> {
+    /// Trains the shared model for one epoch.
+    pub(super) fn prepare(
+        places: &'a Places,
+        python: &'a Python<'a>,
+        options: &Options,
+    ) -> Fallible<Self> {
+        if places.scratch.exists() {
+            fs::remove_dir_all(&places.scratch)?;
+        }
+        fs::create_dir_all(&places.scratch)?;
+        let model = places.scratch.join("shared/model.safetensors");
+        let ours = Self { places, python, epochs: options.epochs, model };
+        eprintln!("training the model that all contenders share");
+        ours.run(&ours.training(100, 1, Variant::Plain, "shared"))?;
+        Ok(ours)
+    }
+
+    pub(super) fn measure(&self, item: Item, variant: Variant) -> Fallible<Measured> {
+        let scratch = |file: &str| self.places.scratch.join(file).display().to_string();
+        let model = self.model.display().to_string();
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match item {
+            Item::Train | Item::TrainSmallBatches => {
+                let command =
+                    self.training(item.batch(), item.epochs(self.epochs), variant, "trained");
+                let (seconds, _) = self.run(&command)?;
+                let check = match variant {
+                    Variant::Plain => {
+                        let trained = self.places.scratch.join("trained/model.safetensors");
+                        self.python.check(item, &trained, "")?
+                    }
+                    Variant::Defaults | Variant::StartOnly => serde_json::Map::new(),
+                };
+                Ok(Measured { seconds, check })
+            }
+            Item::Sample => {
+                let out = scratch("samples.npy");
+                let sweeps = if variant == Variant::StartOnly { "1" } else { "100" };
+                let (seconds, _) = self.run(&words(&[
+                    "sample", &model, "--n", "1000", "--sweeps", sweeps, "--out", &out, "--force",
+                ]))?;
+                let check = match variant {
+                    Variant::Plain => self.python.check(item, &self.model, &out)?,
+                    Variant::Defaults | Variant::StartOnly => serde_json::Map::new(),
+                };
+                Ok(Measured { seconds, check })
+            }
+            Item::Features => {
+                let out = scratch("features.npy");
+                let rows = self.data("train-images-idx3-ubyte.gz");
+                let (seconds, _) =
+                    self.run(&words(&["features", &model, &rows, "--out", &out, "--force"]))?;
+                Ok(Measured { seconds, check: self.python.check(item, &self.model, &out)? })
+            }
+            Item::Score => {
+                let rows = self.data("t10k-images-idx3-ubyte.gz");
+                let (seconds, reply) =
+                    self.run(&words(&["score", &model, &rows, "--method", "pseudo"]))?;
+                Ok(Measured { seconds, check: self.python.check(item, &self.model, &reply)? })
+            }
+            Item::Ais => {
+                let betas = Item::BETAS.to_string();
+                let command = words(&[
+                    "logz", &model, "--method", "ais", "--betas", &betas, "--chains", "100",
+                ]);
+                let (seconds, reply) = self.run(&command).map_err(|e| format!("not yet: {e}"))?;
+                Ok(Measured { seconds, check: self.python.check(item, &self.model, &reply)? })
+            }
+        }
+    }
+
+    fn data(&self, file: &str) -> String {
+        self.places.data.join(file).display().to_string()
+    }
+
+    fn training(&self, batch: usize, epochs: usize, variant: Variant, run: &str) -> Vec<String> {
+        let (rows, run) = (self.data("train-images-idx3-ubyte.gz"), self.places.scratch.join(run));
+        let (batch, epochs) = (batch.to_string(), epochs.to_string());
+        let mut words = vec!["train", "rbm", &rows, "--hidden", "500", "--binarize", "0.5"];
+        words.extend(["--rule", "pcd", "--k", "1", "--batch", &batch, "--chains", &batch]);
+        words.extend(["--epochs", &epochs, "--learning-rate", "0.01"]);
+        if variant == Variant::Plain {
+            words.extend(LIKE_PEERS);
+        }
+        let mut words: Vec<String> = words.into_iter().map(Into::into).collect();
+        words.extend(["--force".into(), "--out".into(), run.display().to_string()]);
+        words
+    }
+
+    /// Seconds of the process, and what it printed.
+    fn run(&self, words: &[String]) -> Fallible<(f64, String)> {
+        let mut command = self.places.single_threaded(&self.places.harmonium);
+        command.args(words).args(["--threads", "1", "--quiet", "--json"]);
+        let start = Instant::now();
+        let Output { status, stdout, stderr } = command.output()?;
+        let seconds = start.elapsed().as_secs_f64();
+        if !status.success() {
+            return Err(last_line(&stderr).into());
+        }
+        Ok((seconds, String::from_utf8(stdout)?))
+    }
+}

@@ -1,0 +1,856 @@
+//! One step of gradient ascent inside the engine.
+//!
+//! The gradient of a weight is $\sum_r w_r \tilde x_{ri}\tilde x_{rj}$ over the rows of the data
+//! side ($w > 0$) and of the model side ($w < 0$). In coordinates of bits, $x = s u + t$ and
+//! $m = (\mu - t)/s$,
+//! $$s_i s_j\Bigl(\sum_r w_r u_{ri} u_{rj} - S_i m_j - m_i S_j + T m_i m_j\Bigr),\qquad
+//!   S = \sum_r w_r u_r,\quad T = \sum_r w_r,$$
+//! a product of bits and numbers plus terms of rank one. A panel of 64 columns stays in the cache
+//! while its natural parameters, means, samples, gradient, update and copies are computed.
+//!
+//! Biases are kept without offsets, $\hat b_l = b_l - \sum_m W_{lm}(\mu_m - t_m)$, which recentering
+//! does not change; an update of $b$ and $W$ moves them by
+//! $\Delta b_l - \sum_m \Delta W_{lm}(\mu_m - t_m)$.
+
+use super::band::{Band, Link, Panel, Scratch, Source, with_scratch};
+use super::engine::EngineLayer;
+use super::{Engine, LayerId, Machine, Meaning, Precision, State, Weights};
+use crate::error::Error;
+use harmonium_kernels::bits::BitMatrix;
+use harmonium_kernels::index::Words;
+use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat_mut};
+use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::real::{View, multiply_add};
+use harmonium_kernels::response::{
+    Byte, Resolution, probabilities, sample_means, sum_rows, to_fields,
+};
+use harmonium_kernels::tables::{
+    CHUNK, FIELD_CHUNK, LEVELS, Sign, finish_fields, sum_fields, sum_single,
+};
+use harmonium_kernels::update::{
+    FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
+    update_quantised,
+};
+use rayon::prelude::*;
+
+/// Products below which waking other threads costs more than they save.
+const WORTH_THREADS: usize = 2_000_000;
+
+/// The rows of one side of the gradient.
+pub(crate) struct SideRows<'a> {
+    pub(crate) state: &'a mut State,
+    /// They sum to 1.
+    pub(crate) weights: &'a [f64],
+    /// Layers that are still to be replaced by their means given the rest.
+    pub(crate) pending: &'a [LayerId],
+    /// How the pending layers of the state itself are sampled, if they are.
+    pub(crate) draw: Option<(Stream, usize)>,
+}
+
+/// What a step needs besides the rows.
+pub(crate) struct Settings {
+    pub(crate) rate: f64,
+    pub(crate) momentum: f64,
+    pub(crate) l1: f64,
+    pub(crate) l2: f64,
+    /// Whether the norms of gradient, update and weights are wanted.
+    pub(crate) norms: bool,
+    /// Variates for rounding.
+    pub(crate) stream: Stream,
+}
+
+/// Sums of squares over all weights.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Squares {
+    pub(crate) gradient: f64,
+    pub(crate) update: f64,
+    pub(crate) weights: f64,
+}
+
+/// What learning keeps from step to step.
+#[derive(Debug)]
+pub(crate) struct Learner {
+    /// The last update of each weight, laid out as the weights are: band, panel, link.
+    velocity: Vec<Vec<Vec<Vec<Row>>>>,
+    /// The last update of each bias.
+    pub(crate) bias_velocity: Vec<Vec<f64>>,
+    /// $\mu$ of each layer.
+    pub(crate) offsets: Vec<Vec<f64>>,
+    /// Means of the data side and of the model side in the last step, in the units' own values.
+    pub(crate) means: [Vec<Vec<f64>>; 2],
+    prepared: Prepared,
+    outputs: Vec<Vec<Output>>,
+}
+
+/// What all panels of a step read.
+#[derive(Debug, Default)]
+struct Prepared {
+    n: [usize; 2],
+    /// Signed weights of the rows of both sides.
+    weights: Vec<f32>,
+    /// The weight of all rows of a side, if they are equal.
+    uniform: [Option<f32>; 2],
+    /// Means of bits of each side and layer.
+    bit_means: [Vec<Vec<f64>>; 2],
+    /// The sources of each layer for products, stacked or side by side.
+    stacked: Vec<Source>,
+    apart: [Vec<Source>; 2],
+    /// The samples of each side and layer, column by column.
+    columns: [Vec<Columns>; 2],
+    /// $m$ and $\mu - t$ of each layer.
+    centers: Vec<Vec<f32>>,
+    shifts: Vec<Vec<f32>>,
+    /// For each link of the band under way, what stands before the terms of rank one.
+    row_factors: Vec<Vec<[f32; 2]>>,
+}
+
+/// The rows of a layer as a gradient reads them.
+#[derive(Debug, Default)]
+struct Columns {
+    words: Words,
+    numbers: Vec<f32>,
+    is_bits: bool,
+}
+
+/// What a panel gives back.
+#[derive(Clone, Debug, Default)]
+struct Output {
+    /// Sums of means over the rows of each side, weights included.
+    means: [Row; 2],
+    /// Sampled bits of each side, 64 to a row.
+    bits: [Vec<u64>; 2],
+    /// For each link $\sum_i \Delta W_{ij}(\mu_i - t_i)$ and $\sum_j \Delta W_{ij}(\mu_j - t_j)$.
+    dots: Vec<(Row, Vec<f32>)>,
+    squares: Squares,
+}
+
+/// Buffers of one panel's step.
+#[derive(Debug, Default)]
+pub(crate) struct PanelBuffers {
+    p: [Vec<Wide>; 2],
+    fields: Vec<Fields>,
+    sums: [Vec<Sums>; 2],
+    weighted: Vec<Single>,
+    single: Vec<Row>,
+}
+
+impl Learner {
+    pub(crate) fn new(machine: &Machine, engine: &Engine) -> Self {
+        let rows = |panel: &Panel| vec![Row::ZERO; panel.weights.len()];
+        let zeros = || machine.layers().iter().map(|l| vec![0.0; l.len()]).collect::<Vec<_>>();
+        let bands = engine.bands.iter();
+        Self {
+            velocity: bands
+                .clone()
+                .map(|b| b.panels.iter().map(|p| p.iter().map(rows).collect()).collect())
+                .collect(),
+            bias_velocity: zeros(),
+            offsets: machine.layers().iter().map(|l| l.offset.clone()).collect(),
+            means: [zeros(), zeros()],
+            prepared: Prepared::default(),
+            outputs: bands
+                .map(|band| {
+                    let dots = band.links.iter().map(|l| (Row::ZERO, vec![0.0; l.n_rows]));
+                    let output = Output { dots: dots.collect(), ..Output::default() };
+                    vec![output; band.panels.len()]
+                })
+                .collect(),
+        }
+    }
+
+    /// Moves all parameters of the engine by one step.
+    pub(crate) fn step(
+        &mut self,
+        engine: &mut Engine,
+        sides: &mut [SideRows<'_>; 2],
+        settings: &Settings,
+    ) -> Squares {
+        self.prepare(engine, sides);
+        let mut squares = Squares::default();
+        let n_bands = engine.bands.len();
+        for b in 0..n_bands {
+            let part = self.move_band(engine, b, sides, settings);
+            squares.gradient += part.gradient;
+            squares.update += part.update;
+            squares.weights += part.weights;
+        }
+        self.move_biases(engine, settings);
+        squares
+    }
+
+    /// Everything about the rows that does not depend on a panel.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn prepare(&mut self, engine: &Engine, sides: &mut [SideRows<'_>; 2]) {
+        let n_layers = engine.layers().len();
+        let it = &mut self.prepared;
+        it.n = [sides[0].state.n_rows(), sides[1].state.n_rows()];
+        it.weights.clear();
+        for (sign, side) in [1.0, -1.0].into_iter().zip(&*sides) {
+            it.weights.extend(side.weights.iter().map(|w| (sign * w) as f32));
+        }
+        let equal = |w: &[f64]| w.iter().all(|x| *x == w[0]);
+        it.uniform = [0, 1].map(|k| {
+            let w = sides[k].weights;
+            equal(w).then(|| w.first().map_or(0.0, |w| *w as f32))
+        });
+        let fields = engine.precision() == Precision::I16 && it.uniform.iter().all(Option::is_some);
+        it.stacked.resize_with(n_layers, Source::default);
+        it.centers.resize(n_layers, Vec::new());
+        it.shifts.resize(n_layers, Vec::new());
+        for (l, layer) in engine.layers().iter().enumerate() {
+            let shift = |mu: &f64| mu - layer.shift;
+            it.shifts[l].clear();
+            it.shifts[l].extend(self.offsets[l].iter().map(|mu| shift(mu) as f32));
+            it.centers[l].clear();
+            it.centers[l].extend(self.offsets[l].iter().map(|mu| (shift(mu) / layer.scale) as f32));
+        }
+        for (k, side) in sides.iter_mut().enumerate() {
+            it.apart[k].resize_with(n_layers, Source::default);
+            it.columns[k].resize_with(n_layers, Columns::default);
+            it.bit_means[k].resize(n_layers, Vec::new());
+            for (l, layer) in engine.layers().iter().enumerate() {
+                let l = LayerId(l);
+                if side.pending.contains(&l) {
+                    it.bit_means[k][l.0].resize(layer.len, 0.0);
+                    continue;
+                }
+                if layer.units.is_discrete() {
+                    side.state.layers[l.0].pack();
+                }
+                let rows = &side.state.layers[l.0];
+                bit_means(rows, layer, side.weights, it.uniform[k], &mut it.bit_means[k][l.0]);
+                let columns = &mut it.columns[k][l.0];
+                match rows.bits() {
+                    Some(bits) => {
+                        columns.is_bits = true;
+                        columns.words.fill_columns(bits, if fields { FIELD_CHUNK } else { CHUNK });
+                    }
+                    None => {
+                        columns.is_bits = false;
+                        columns.numbers.clear();
+                        let (s, t) = (layer.scale, layer.shift);
+                        let bits = rows.numbers().iter().map(|x| ((x - t) / s) as f32);
+                        columns.numbers.extend(bits);
+                    }
+                }
+            }
+        }
+        for band in &engine.bands {
+            for link in &band.links {
+                let m = link.source.0;
+                let [a, b] = [0, 1].map(|k: usize| sides[k].state.layers[m].bits());
+                match (stacks(band, sides), a, b) {
+                    (true, Some(a), Some(b)) => it.stacked[m].set_bits(&[a, b]),
+                    _ => {
+                        for (k, side) in sides.iter().enumerate() {
+                            if side.pending.contains(&band.layer) {
+                                let rows = &side.state.layers[m];
+                                match rows.bits() {
+                                    Some(bits) => it.apart[k][m].set_bits(&[bits]),
+                                    None => it.apart[k][m]
+                                        .set_numbers(rows.numbers(), engine.layers()[m].shift),
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn move_band(
+        &mut self,
+        engine: &mut Engine,
+        b: usize,
+        sides: &mut [SideRows<'_>; 2],
+        settings: &Settings,
+    ) -> Squares {
+        let precision = engine.precision();
+        let (layers, band) = engine.layers_and_band(b);
+        let l = band.layer;
+        self.prepared.set_row_factors(band);
+        let (it, n_rows) = (&self.prepared, self.prepared.n[0] + self.prepared.n[1]);
+        let work = PanelWork {
+            prepared: it,
+            links: &band.links,
+            layer: l,
+            lines: &layers[l.0].lines,
+            len: band.len,
+            center: &it.centers[l.0],
+            shift: &it.shifts[l.0],
+            stacked: stacks(band, sides) && all_bits(band, sides),
+            sides: [0, 1].map(|k: usize| {
+                let side = &sides[k];
+                let pending = side.pending.contains(&l);
+                (!pending).then(|| (&side.state.layers[l.0], layers[l.0].scale, layers[l.0].shift))
+            }),
+            draws: [0, 1].map(|k: usize| sides[k].draw),
+            precision,
+            settings,
+        };
+        let size = band.links.iter().map(|l| l.n_rows).sum::<usize>() * band.len * n_rows;
+        let panels = band.panels.par_iter_mut().zip(&mut self.velocity[b]);
+        let panels = panels.zip(&mut self.outputs[b]).enumerate();
+        let run = |(p, ((panel, velocity), output)): (
+            usize,
+            ((&mut Vec<Panel>, &mut Vec<Vec<Row>>), &mut Output),
+        )| {
+            with_scratch(|scratch| work.run(p, panel, velocity, output, scratch));
+        };
+        if size > WORTH_THREADS && rayon::current_num_threads() > 1 {
+            panels.for_each(run);
+        } else {
+            let panels = band.panels.iter_mut().zip(&mut self.velocity[b]);
+            panels.zip(&mut self.outputs[b]).enumerate().for_each(run);
+        }
+        self.collect(band, b, sides)
+    }
+
+    /// Takes over what the panels of a band found.
+    fn collect(&mut self, band: &mut Band, b: usize, sides: &mut [SideRows<'_>; 2]) -> Squares {
+        let mut squares = Squares::default();
+        let l = band.layer;
+        for (k, side) in sides.iter_mut().enumerate() {
+            if !side.pending.contains(&l) {
+                continue;
+            }
+            for (p, output) in self.outputs[b].iter().enumerate() {
+                let means = &mut self.prepared.bit_means[k][l.0][p * PANEL..];
+                means.iter_mut().zip(output.means[k].0).for_each(|(m, p)| *m = f64::from(p));
+            }
+            if side.draw.is_some() {
+                let n_rows = side.state.n_rows();
+                let bits: &mut BitMatrix = side.state.layers[l.0].bits_mut(n_rows);
+                for (p, output) in self.outputs[b].iter().enumerate() {
+                    bits.set_panel(p, &output.bits[k]);
+                }
+                side.state.layers[l.0].meaning = Meaning::Values;
+            }
+        }
+        for output in &self.outputs[b] {
+            squares.gradient += output.squares.gradient;
+            squares.update += output.squares.update;
+            squares.weights += output.squares.weights;
+        }
+        for c in 0..band.links.len() {
+            band.rescale_grown_rows(c);
+        }
+        squares
+    }
+
+    /// $\hat b \leftarrow \hat b + \Delta b - \sum \Delta W (\mu - t)$, $\Delta b$ with momentum.
+    fn move_biases(&mut self, engine: &mut Engine, settings: &Settings) {
+        for (l, layer) in engine.layers_mut().iter_mut().enumerate() {
+            let [data, model] = &self.prepared.bit_means;
+            let velocity = &mut self.bias_velocity[l];
+            for i in 0..layer.len {
+                for (k, means) in [data, model].into_iter().enumerate() {
+                    self.means[k][l][i] = layer.scale * means[l][i] + layer.shift;
+                }
+                let gradient = layer.scale * (data[l][i] - model[l][i]);
+                velocity[i] = settings.momentum * velocity[i] + settings.rate * gradient;
+                layer.bias[i] += velocity[i];
+            }
+        }
+        for (b, outputs) in self.outputs.iter().enumerate() {
+            let (l, sources) = engine.ends(b);
+            for (p, output) in outputs.iter().enumerate() {
+                for ((columns, rows), source) in output.dots.iter().zip(&sources) {
+                    let bias = &mut engine.layers_mut()[l.0].bias[p * PANEL..];
+                    bias.iter_mut().zip(columns.0).for_each(|(b, d)| *b -= f64::from(d));
+                    let bias = &mut engine.layers_mut()[source.0].bias;
+                    bias.iter_mut().zip(rows).for_each(|(b, d)| *b -= f64::from(*d));
+                }
+            }
+        }
+        engine.layers_mut().iter_mut().for_each(EngineLayer::set_lines);
+    }
+
+    /// Whether all biases are finite: weights that are not drag them along.
+    pub(crate) fn is_finite(engine: &Engine) -> bool {
+        engine.layers().iter().flat_map(|l| &l.bias).all(|b| b.is_finite())
+    }
+
+    /// The velocity of each coupling, stored as its weights are.
+    pub(crate) fn weight_velocity(&self, machine: &Machine, engine: &Engine) -> Vec<Vec<f64>> {
+        let couplings = machine.couplings().iter();
+        let mut out: Vec<Vec<f64>> =
+            couplings.map(|c| vec![0.0; c.weights.entries().len()]).collect();
+        for (band, velocity) in engine.bands.iter().zip(&self.velocity) {
+            for (c, link) in band.links.iter().enumerate() {
+                let first = machine.couplings()[link.coupling].between.0;
+                let rows = |p: usize| velocity[p][c].as_slice();
+                band.read_into(c, first, rows, &mut out[link.coupling]);
+            }
+        }
+        out
+    }
+
+    /// Takes up velocities that [`Learner::weight_velocity`] gave.
+    pub(crate) fn set_weight_velocity(
+        &mut self,
+        machine: &Machine,
+        engine: &Engine,
+        stored: &[Vec<f64>],
+    ) {
+        for (band, velocity) in engine.bands.iter().zip(&mut self.velocity) {
+            for (c, link) in band.links.iter().enumerate() {
+                let at = band.entry(c, machine.couplings()[link.coupling].between.0);
+                for (p, panel) in velocity.iter_mut().enumerate() {
+                    for (i, row) in panel[c].iter_mut().enumerate() {
+                        for l in 0..PANEL.min(band.len - p * PANEL) {
+                            #[expect(clippy::cast_possible_truncation, reason = "it was f32")]
+                            let v = stored[link.coupling][at(i, p * PANEL + l)] as f32;
+                            row.0[l] = v;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether both sides wait for the means of a band's layer.
+fn stacks(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
+    sides.iter().all(|s| s.pending.contains(&band.layer))
+}
+
+fn all_bits(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
+    let bits = |side: &SideRows<'_>, l: LayerId| side.state.layers[l.0].bits().is_some();
+    sides.iter().all(|side| band.links.iter().all(|link| bits(side, link.source)))
+}
+
+/// $\sum_r w_r u_r$ of a layer.
+fn bit_means(
+    rows: &super::state::LayerState,
+    layer: &EngineLayer,
+    weights: &[f64],
+    uniform: Option<f32>,
+    out: &mut Vec<f64>,
+) {
+    out.clear();
+    out.resize(layer.len, 0.0);
+    if let (Some(bits), Some(_)) = (rows.bits(), uniform) {
+        let mut counts = vec![0_u32; layer.len];
+        bits.add_column_counts(&mut counts);
+        let w = weights.first().copied().unwrap_or(0.0);
+        out.iter_mut().zip(counts).for_each(|(o, c)| *o = w * f64::from(c));
+        return;
+    }
+    let (s, t) = (layer.scale, layer.shift);
+    for (row, w) in rows.numbers().chunks_exact(layer.len).zip(weights) {
+        out.iter_mut().zip(row).for_each(|(o, x)| *o += w * (x - t) / s);
+    }
+}
+
+impl Prepared {
+    /// $-S_i + T m_i$ and $-m_i$ for the rows of each link, the gain included.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn set_row_factors(&mut self, band: &Band) {
+        let total: f64 = self.weights.iter().map(|w| f64::from(*w)).sum();
+        self.row_factors.resize(band.links.len(), Vec::new());
+        for (link, out) in band.links.iter().zip(&mut self.row_factors) {
+            let m = link.source.0;
+            let [data, model] = &self.bit_means;
+            out.clear();
+            out.extend(self.centers[m].iter().enumerate().map(|(i, &center)| {
+                let sum = (data[m][i] - model[m][i]) as f32;
+                [link.gain * (total as f32).mul_add(center, -sum), -link.gain * center]
+            }));
+        }
+    }
+}
+
+/// What the panels of one band share in one step.
+struct PanelWork<'a> {
+    prepared: &'a Prepared,
+    links: &'a [Link],
+    layer: LayerId,
+    lines: &'a [Wide],
+    len: usize,
+    center: &'a [f32],
+    shift: &'a [f32],
+    stacked: bool,
+    /// The rows of each side with $s$ and $t$, unless their means are to be computed.
+    sides: [Option<(&'a super::state::LayerState, f64, f64)>; 2],
+    draws: [Option<(Stream, usize)>; 2],
+    precision: Precision,
+    settings: &'a Settings,
+}
+
+impl PanelWork<'_> {
+    fn run(
+        &self,
+        p: usize,
+        panel: &mut [Panel],
+        velocity: &mut [Vec<Row>],
+        output: &mut Output,
+        scratch: &mut Scratch,
+    ) {
+        let mut buffers = std::mem::take(&mut scratch.panel);
+        let n_rows = self.prepared.weights.len();
+        for rows in &mut output.bits {
+            rows.clear();
+            rows.resize(n_rows, 0);
+        }
+        output.squares = Squares::default();
+        for half in 0..2 {
+            buffers.p[half].resize(n_rows, Wide::ZERO);
+            self.means(p, half, panel, &mut buffers.p[half][..n_rows], output, scratch);
+        }
+        let fields = self.uses_fields();
+        if fields {
+            self.round(p, &mut buffers);
+        }
+        for (c, (panel, velocity)) in panel.iter_mut().zip(velocity).enumerate() {
+            if fields {
+                self.move_by_fields(p, c, panel, velocity, output, &mut buffers, scratch);
+            } else {
+                self.move_by_numbers(p, c, panel, velocity, output, &mut buffers, scratch);
+            }
+        }
+        scratch.panel = buffers;
+    }
+
+    /// Small fields hold probabilities of rows that weigh the same, with bits on the other side.
+    fn uses_fields(&self) -> bool {
+        let it = self.prepared;
+        let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
+        let bits = |l: &Link| it.columns.iter().all(|side| side[l.source.0].is_bits);
+        self.precision == Precision::I16
+            && it.uniform.iter().all(Option::is_some)
+            && self.links.iter().all(bits)
+            && most <= 32_767
+    }
+
+    /// The probabilities of one tile for the rows of both sides, their sums, and samples where
+    /// they are asked for.
+    fn means(
+        &self,
+        p: usize,
+        half: usize,
+        panel: &[Panel],
+        out: &mut [Wide],
+        output: &mut Output,
+        scratch: &mut Scratch,
+    ) {
+        let tile = 2 * p + half;
+        if tile * TILE >= self.len {
+            out.fill(Wide::ZERO);
+            output.means.iter_mut().for_each(|m| m.0[half * TILE..][..TILE].fill(0.0));
+            return;
+        }
+        let it = self.prepared;
+        let (data, model) = out.split_at_mut(it.n[0]);
+        if self.stacked {
+            out.fill(self.lines[tile]);
+            for (link, panel) in self.links.iter().zip(panel) {
+                panel.add(link, half, &it.stacked[link.source.0], out, scratch);
+            }
+            probabilities(out);
+        } else {
+            for (k, rows) in [data, model].into_iter().enumerate() {
+                if let Some((state, scale, shift)) = self.sides[k] {
+                    gather(state, tile, self.len, (scale, shift), rows);
+                    continue;
+                }
+                rows.fill(self.lines[tile]);
+                for (link, panel) in self.links.iter().zip(panel) {
+                    panel.add(link, half, &it.apart[k][link.source.0], rows, scratch);
+                }
+                probabilities(rows);
+            }
+        }
+        let ranges = [0..it.n[0], it.n[0]..it.n[0] + it.n[1]];
+        for (k, range) in ranges.into_iter().enumerate() {
+            let rows = &out[range.clone()];
+            let sums = &mut output.means[k].0[half * TILE..(half + 1) * TILE];
+            match it.uniform[k] {
+                Some(weight) => {
+                    let total = sum_rows(rows);
+                    sums.iter_mut().zip(total.0).for_each(|(s, t)| *s = weight * t);
+                }
+                None => {
+                    sums.fill(0.0);
+                    for (row, w) in rows.iter().zip(&it.weights[range]) {
+                        sums.iter_mut().zip(row.0).for_each(|(s, x)| *s += w.abs() * x);
+                    }
+                }
+            }
+            let (Some((stream, sweep)), None) = (self.draws[k], self.sides[k]) else {
+                output.bits[k].truncate(rows.len());
+                continue;
+            };
+            let mut bits = std::mem::take(&mut scratch.words);
+            bits.resize(rows.len(), 0);
+            let resolution = match self.precision {
+                Precision::I16 => Resolution::Coarse,
+                _ => Resolution::Fine,
+            };
+            let site = Site::new(0, sweep, self.layer.0);
+            let number = u32::try_from(tile).unwrap_or(u32::MAX);
+            sample_means(rows, stream, site, number, resolution, &mut bits[..rows.len()]);
+            output.bits[k].truncate(rows.len());
+            for (word, &bits) in output.bits[k].iter_mut().zip(&bits) {
+                *word |= u64::from(bits) << (half * TILE);
+            }
+            scratch.words = bits;
+        }
+    }
+
+    /// Rounds the probabilities of both tiles to small fields.
+    fn round(&self, p: usize, buffers: &mut PanelBuffers) {
+        let n_rows = self.prepared.weights.len();
+        buffers.fields.resize(n_rows, Fields::ZERO);
+        for (half, byte) in [Byte::Low, Byte::High].into_iter().enumerate() {
+            let site = Site::new(0, 0, self.layer.0);
+            let tile = u32::try_from(2 * p + half).unwrap_or(u32::MAX);
+            let dither = self.settings.stream.tile(site, tile).map(|w| w >> 24);
+            to_fields(&buffers.p[half][..n_rows], &dither, byte, &mut buffers.fields);
+        }
+    }
+
+    /// $m_j$ and $S_j$ of the panel's columns.
+    fn column_factors(&self, p: usize, output: &Output) -> [Row; 2] {
+        let mut factors = [Row::ZERO; 2];
+        for l in 0..PANEL.min(self.len - p * PANEL) {
+            factors[0].0[l] = self.center[p * PANEL + l];
+            factors[1].0[l] = output.means[0].0[l] - output.means[1].0[l];
+        }
+        factors
+    }
+
+    fn move_by_fields(
+        &self,
+        p: usize,
+        c: usize,
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+        buffers: &mut PanelBuffers,
+        scratch: &mut Scratch,
+    ) {
+        let (it, link) = (self.prepared, &self.links[c]);
+        let PanelBuffers { fields, sums, .. } = buffers;
+        let [first, second] = sums;
+        first.resize(link.n_rows, Sums::ZERO);
+        let (data, model) = fields.split_at(it.n[0]);
+        let words = [0, 1].map(|k: usize| it.columns[k][link.source.0].words.as_slice());
+        let tables = &mut scratch.fields;
+        sum_fields(words[0], data, Sign::Start, first, tables);
+        let [w_data, w_model] = it.uniform.map(|w| link.gain * w.unwrap_or(0.0));
+        if w_data == w_model {
+            sum_fields(words[1], model, Sign::Minus, first, tables);
+            finish_fields(first);
+            self.advance(p, c, &FieldSums::new(first, w_data), panel, velocity, output);
+        } else {
+            second.resize(link.n_rows, Sums::ZERO);
+            sum_fields(words[1], model, Sign::Start, second, tables);
+            finish_fields(first);
+            finish_fields(second);
+            let sides = [FieldSums::new(first, w_data), FieldSums::new(second, -w_model)];
+            self.advance(p, c, &sides, panel, velocity, output);
+        }
+    }
+
+    fn move_by_numbers(
+        &self,
+        p: usize,
+        c: usize,
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+        buffers: &mut PanelBuffers,
+        scratch: &mut Scratch,
+    ) {
+        let (it, link) = (self.prepared, &self.links[c]);
+        let PanelBuffers { p: means, weighted, single, .. } = buffers;
+        single.resize(link.n_rows, Row::ZERO);
+        let n_rows = it.weights.len();
+        // Bits start the sums by themselves; numbers are added to what is there.
+        let starts = it.columns[0][link.source.0].is_bits;
+        if !starts || self.len < (p + 1) * PANEL {
+            single.fill(Row::ZERO);
+        }
+        for sub in 0..PANEL / HALF {
+            if p * PANEL + sub * HALF >= self.len {
+                continue;
+            }
+            weighted.resize(n_rows, Single::ZERO);
+            for ((out, row), w) in weighted.iter_mut().zip(&means[sub / 2]).zip(&it.weights) {
+                let part = &row.0.as_chunks::<HALF>().0[sub % 2];
+                out.0.iter_mut().zip(part).for_each(|(o, x)| *o = link.gain * w * x);
+            }
+            let (data, model) = weighted.split_at(it.n[0]);
+            for (k, rows) in [data, model].into_iter().enumerate() {
+                let columns = &it.columns[k][link.source.0];
+                if columns.is_bits {
+                    let words = columns.words.as_slice();
+                    let (n, row) = (rows.len(), |r: usize| &rows[r].0);
+                    let first = starts && k == 0;
+                    sum_single(words, n, row, sub, first, single, &mut scratch.single);
+                } else {
+                    let x = View::rows(rows.len(), link.n_rows).transposed();
+                    let y = View::rows(rows.len(), HALF);
+                    let out = View::strided(link.n_rows, HALF, PANEL);
+                    let sums = &mut flat_mut(single)[sub * HALF..];
+                    let rows = harmonium_kernels::line::flat(rows);
+                    multiply_add((sums, out), (&columns.numbers, x), (rows, y), 1.0);
+                }
+            }
+        }
+        self.advance(p, c, &SingleSums(single), panel, velocity, output);
+    }
+
+    /// Moves the weights of one link and what follows from them.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn advance<G: Gradient>(
+        &self,
+        p: usize,
+        c: usize,
+        gradient: &G,
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+    ) {
+        let (it, link, settings) = (self.prepared, &self.links[c], self.settings);
+        let columns = self.column_factors(p, output);
+        let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
+        let step = Step {
+            rate: settings.rate as f32,
+            momentum: settings.momentum as f32,
+            l1: settings.l1 as f32,
+            l2: settings.l2 as f32,
+        };
+        if settings.norms {
+            output.squares.gradient += slope_squared(gradient, terms, step, &panel.weights);
+        }
+        if panel.is_quantised() {
+            let scales = &link.row_scales[p / super::band::PANELS_PER_BLOCK];
+            let copies = &mut panel.copies;
+            update_quantised(gradient, terms, step, &mut panel.weights, velocity, copies, scales);
+            if copies.rescale(&panel.weights) {
+                panel.set_units(link.gain);
+            }
+        } else {
+            update(gradient, terms, step, &mut panel.weights, velocity);
+            panel.transpose();
+        }
+        if settings.norms {
+            output.squares.update += squared(velocity);
+            output.squares.weights += squared(&panel.weights);
+        }
+        let mut shift = Row::ZERO;
+        shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
+        let (columns, rows) = &mut output.dots[c];
+        *columns = Row::ZERO;
+        rows.fill(0.0);
+        add_dots(velocity, &it.shifts[link.source.0], &shift, columns, rows);
+    }
+}
+
+/// The bits or means of one tile of a layer that is known.
+#[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+fn gather(
+    state: &super::state::LayerState,
+    tile: usize,
+    len: usize,
+    (scale, shift): (f64, f64),
+    out: &mut [Wide],
+) {
+    let first = tile * TILE;
+    let width = TILE.min(len - first);
+    if let Some(bits) = state.bits() {
+        for (r, out) in out.iter_mut().enumerate() {
+            let word = bits.row(r)[first / 64] >> (first % 64);
+            for (l, o) in out.0.iter_mut().enumerate() {
+                *o = if word >> l & 1 == 1 { 1.0 } else { 0.0 };
+            }
+        }
+        return;
+    }
+    for (row, out) in state.numbers().chunks_exact(len).zip(out) {
+        *out = Wide::ZERO;
+        let values = &row[first..first + width];
+        out.0.iter_mut().zip(values).for_each(|(o, x)| *o = ((x - shift) / scale) as f32);
+    }
+}
+
+impl Engine {
+    /// The layers, and one band to change.
+    fn layers_and_band(&mut self, b: usize) -> (&[EngineLayer], &mut Band) {
+        let Self { layers, bands, .. } = self;
+        (layers, &mut bands[b])
+    }
+
+    /// The layer of a band and the sources of its links.
+    fn ends(&self, b: usize) -> (LayerId, Vec<LayerId>) {
+        (self.bands[b].layer, self.bands[b].links.iter().map(|l| l.source).collect())
+    }
+
+    /// Writes the parameters into `machine`, whose offsets become `offsets`.
+    pub(crate) fn write_back(&self, machine: &mut Machine, offsets: &[Vec<f64>]) {
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                let coupling = &mut machine.couplings_mut()[link.coupling];
+                let first = coupling.between.0;
+                let weights = coupling.weights.entries_mut();
+                band.read_into(c, first, |p| &band.panels[p][c].weights, weights);
+            }
+        }
+        for (layer, offset) in machine.layers_mut().iter_mut().zip(offsets) {
+            layer.offset.clone_from(offset);
+        }
+        for l in machine.layer_ids() {
+            let mut bias = self.layers()[l.0].bias.clone();
+            for c in machine.couplings() {
+                if let (Some(m), Weights::Between(_)) = (c.other_end(l), &c.weights) {
+                    let shift = self.layers()[m.0].shift;
+                    let moved: Vec<f64> = offsets[m.0].iter().map(|mu| mu - shift).collect();
+                    super::add_input(c, l, &moved, &mut bias);
+                }
+            }
+            machine.layers_mut()[l.0].bias = bias;
+        }
+    }
+
+    /// What the engine knows beyond the machine it would write back: biases without offsets and
+    /// the scales of quantised weights, by name.
+    pub(crate) fn export(&self, machine: &Machine) -> Vec<(String, Vec<f64>)> {
+        let mut out = Vec::new();
+        for (layer, source) in self.layers().iter().zip(machine.layers()) {
+            out.push((format!("bias.{}", source.name), layer.bias.clone()));
+        }
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                let (columns, rows) = band.scales(c);
+                out.push((format!("scales.{}.columns", link.coupling), columns));
+                out.push((format!("scales.{}.rows", link.coupling), rows));
+            }
+        }
+        out
+    }
+
+    /// Takes up what [`Engine::export`] gave; `get` finds it by name and length.
+    pub(crate) fn import<'s>(
+        &mut self,
+        machine: &Machine,
+        mut get: impl FnMut(&str, usize) -> Result<&'s [f64], Error>,
+    ) -> Result<(), Error> {
+        for (layer, source) in self.layers_mut().iter_mut().zip(machine.layers()) {
+            let bias = get(&format!("bias.{}", source.name), layer.len)?;
+            layer.bias.copy_from_slice(bias);
+            layer.set_lines();
+        }
+        for band in &mut self.bands {
+            for c in 0..band.links.len() {
+                let coupling = band.links[c].coupling;
+                let (columns, rows) = band.scales(c);
+                let columns = get(&format!("scales.{coupling}.columns"), columns.len())?;
+                let rows = get(&format!("scales.{coupling}.rows"), rows.len())?;
+                band.restore_scales(c, columns, rows);
+            }
+        }
+        Ok(())
+    }
+}

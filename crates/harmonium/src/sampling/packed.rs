@@ -1,0 +1,247 @@
+//! Visits by the kernels: all rows of a layer at once, cut by columns.
+//!
+//! Where the units are bits and a whole layer is sampled, product, temperature, sigmoid, uniform
+//! variate and packing run in one pass over each panel of 64 columns. Everything else takes the
+//! natural parameters from the kernels and lets the units respond row by row.
+
+use super::walk::{Heat, Place, Response, Scratch, Walk};
+use crate::machine::{Engine, LayerId, Precision, Source, State, with_scratch};
+use crate::units::Units;
+use harmonium_kernels::line::{PANEL, TILE, Wide};
+use harmonium_kernels::random::Site;
+use harmonium_kernels::response::{Resolution, sample, temper};
+use rayon::prelude::*;
+use std::cell::RefCell;
+
+/// Products of samples and weights below which waking other threads costs more than they save.
+const WORTH_THREADS: usize = 1_000_000;
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+/// What the calling thread keeps from visit to visit.
+#[derive(Default)]
+struct Buffers {
+    sources: Vec<Source>,
+    words: Vec<u64>,
+    theta: Vec<f32>,
+    betas: Vec<f32>,
+}
+
+/// Replaces the free part of layer `l` in the rows that are active by its response; `change`
+/// receives the largest change of each row.
+pub(super) fn visit(
+    walk: &Walk<'_>,
+    x: &mut State,
+    l: LayerId,
+    active: &[usize],
+    response: Response,
+    change: &mut [f64],
+) {
+    if walk.clamp.holds_layer(l) {
+        return;
+    }
+    let mut buffers = BUFFERS.take();
+    walk.engine.prepare(l, x, &mut buffers.sources);
+    let layer = &walk.engine.layers()[l.0];
+    let bits = matches!(layer.units, Units::Binary | Units::Spin);
+    let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
+    if bits && whole && layer.lateral.is_none() && matches!(response, Response::Sample { .. }) {
+        sample_bits(walk, x, l, response, &mut buffers);
+    } else {
+        respond_by_row(walk, x, l, active, response, change, &mut buffers);
+    }
+    BUFFERS.set(buffers);
+}
+
+/// Runs `work` on every panel of 64 columns and its part of `out`, which has `per_panel` entries
+/// for each.
+fn each_panel<T: Send>(
+    out: &mut [T],
+    per_panel: usize,
+    parallel: bool,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if parallel && rayon::current_num_threads() > 1 {
+        out.par_chunks_mut(per_panel).enumerate().for_each(|(p, out)| work(p, out));
+    } else {
+        out.chunks_mut(per_panel).enumerate().for_each(|(p, out)| work(p, out));
+    }
+}
+
+fn sample_bits(
+    walk: &Walk<'_>,
+    x: &mut State,
+    l: LayerId,
+    response: Response,
+    buffers: &mut Buffers,
+) {
+    let Response::Sample { stream, sweep } = response else { return };
+    let engine = walk.engine;
+    let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
+    let n_panels = layer.len.div_ceil(PANEL);
+    let Buffers { sources, words, betas, .. } = buffers;
+    words.clear();
+    words.resize(n_panels * n_rows, 0);
+    betas_of(walk.heat, n_rows, betas);
+    let site = Site::new(0, sweep, l.0);
+    let resolution = resolution(engine.precision());
+    let size = n_rows * x.layers.iter().map(|l| l.len).sum::<usize>() * PANEL;
+    each_panel(words, n_rows, size * n_panels / 2 > WORTH_THREADS, |panel, words| {
+        with_scratch(|scratch| {
+            let mut theta = std::mem::take(&mut scratch.theta);
+            let mut bits = std::mem::take(&mut scratch.words);
+            theta.resize(n_rows, Wide::ZERO);
+            bits.resize(n_rows, 0);
+            for half in 0..PANEL / TILE {
+                let tile = panel * 2 + half;
+                if tile * TILE >= layer.len {
+                    continue;
+                }
+                engine.theta_tile(l, tile, sources, &mut theta[..n_rows], scratch);
+                if !betas.is_empty() {
+                    temper(&mut theta[..n_rows], betas, &base_line(walk, l, tile));
+                }
+                let number = u32::try_from(tile).unwrap_or(u32::MAX);
+                sample(&theta[..n_rows], stream, site, number, resolution, &mut bits[..n_rows]);
+                for (word, &bits) in words.iter_mut().zip(&bits[..n_rows]) {
+                    *word |= u64::from(bits) << (half * TILE);
+                }
+            }
+            (scratch.theta, scratch.words) = (theta, bits);
+        });
+    });
+    let bits = x.layers[l.0].bits_mut(n_rows);
+    for (panel, words) in words.chunks_exact(n_rows.max(1)).enumerate() {
+        bits.set_panel(panel, words);
+    }
+}
+
+/// Quantised weights deserve no finer variates.
+pub(crate) fn resolution(precision: Precision) -> Resolution {
+    if precision == Precision::I16 { Resolution::Coarse } else { Resolution::Fine }
+}
+
+/// A $\beta$ for each row; empty at temperature 1.
+#[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+fn betas_of(heat: Heat<'_>, n_rows: usize, betas: &mut Vec<f32>) {
+    betas.clear();
+    match heat {
+        Heat::None => {}
+        Heat::Scaled(beta) => betas.resize(n_rows, beta as f32),
+        Heat::Mixed { betas: each, .. } => betas.extend(each.iter().map(|b| *b as f32)),
+    }
+}
+
+/// Where a tile's natural parameters end at $\beta = 0$.
+fn base_line(walk: &Walk<'_>, l: LayerId, tile: usize) -> Wide {
+    let mut line = Wide::ZERO;
+    if let Heat::Mixed { base, .. } = walk.heat {
+        let scale = walk.engine.layers()[l.0].scale;
+        let bias = base.bias[l.0][tile * TILE..].iter();
+        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+        line.0.iter_mut().zip(bias).for_each(|(l, b)| *l = (scale * b) as f32);
+    }
+    line
+}
+
+/// $\theta$ of layer `l`, which has no lateral coupling, row by row.
+pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> Vec<f64> {
+    let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
+    let mut out = Vec::with_capacity(n_rows * layer.len);
+    if engine.precision() == Precision::F64 {
+        out.resize(n_rows * layer.len, 0.0);
+        let rows: Vec<usize> = (0..n_rows).collect();
+        let values: Vec<&mut [f64]> = x.layers.iter_mut().map(|l| l.numbers_mut()).collect();
+        engine.theta_into(l, &values, &rows, &mut out);
+        return out;
+    }
+    let mut buffers = BUFFERS.take();
+    engine.prepare(l, x, &mut buffers.sources);
+    panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
+    for row in 0..n_rows {
+        row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
+    }
+    BUFFERS.set(buffers);
+    out
+}
+
+/// $s\theta$ of layer `l`, panel by panel.
+fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], out: &mut Vec<f32>) {
+    let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
+    let n_panels = len.div_ceil(PANEL);
+    out.resize(n_panels * n_rows * PANEL, 0.0);
+    let size = n_rows * x.layers.iter().map(|l| l.len).sum::<usize>() * PANEL;
+    let parallel = size * n_panels / 2 > WORTH_THREADS;
+    each_panel(out, n_rows * PANEL, parallel, |panel, out| {
+        with_scratch(|scratch| {
+            let mut theta = std::mem::take(&mut scratch.theta);
+            theta.resize(n_rows, Wide::ZERO);
+            for half in 0..PANEL / TILE {
+                let tile = panel * 2 + half;
+                if tile * TILE >= len {
+                    continue;
+                }
+                engine.theta_tile(l, tile, sources, &mut theta[..n_rows], scratch);
+                for (out, theta) in out.chunks_exact_mut(PANEL).zip(&theta) {
+                    out[half * TILE..(half + 1) * TILE].copy_from_slice(&theta.0);
+                }
+            }
+            scratch.theta = theta;
+        });
+    });
+}
+
+/// Appends one row of what [`panels_of_theta`] wrote, without $s$.
+fn row_of_theta(
+    panels: &[f32],
+    row: usize,
+    n_rows: usize,
+    len: usize,
+    scale: f64,
+    out: &mut Vec<f64>,
+) {
+    for panel in 0..len.div_ceil(PANEL) {
+        let at = (panel * n_rows + row) * PANEL;
+        let width = PANEL.min(len - panel * PANEL);
+        out.extend(panels[at..at + width].iter().map(|t| f64::from(*t) / scale));
+    }
+}
+
+/// Natural parameters by the kernels, responses one row at a time.
+fn respond_by_row(
+    walk: &Walk<'_>,
+    x: &mut State,
+    l: LayerId,
+    active: &[usize],
+    response: Response,
+    change: &mut [f64],
+    buffers: &mut Buffers,
+) {
+    let n_rows = x.n_rows();
+    let layer = &walk.engine.layers()[l.0];
+    let len = layer.len;
+    let Buffers { sources, theta: all, .. } = buffers;
+    panels_of_theta(walk.engine, l, x, sources, all);
+    let theta_of = |row: usize, out: &mut Vec<f64>| {
+        out.clear();
+        row_of_theta(all, row, n_rows, len, layer.scale, out);
+    };
+    let is_active = |row: usize| active.len() == n_rows || active.binary_search(&row).is_ok();
+    let rows = x.layers[l.0].numbers_mut().par_chunks_exact_mut(len).zip(change.par_iter_mut());
+    let respond = |scratch: &mut Scratch, (row, (x, change)): (usize, (&mut [f64], &mut f64))| {
+        if !is_active(row) {
+            return;
+        }
+        let mut theta = std::mem::take(&mut scratch.theta);
+        theta_of(row, &mut theta);
+        scratch.change.clear();
+        scratch.change.push(*change);
+        let place = Place { layer: l, row, start: 0 };
+        walk.respond_row(place, &mut theta, x, 0, scratch, response);
+        *change = scratch.change[0];
+        scratch.theta = theta;
+    };
+    rows.enumerate().with_min_len(16).for_each_init(Scratch::default, respond);
+}
