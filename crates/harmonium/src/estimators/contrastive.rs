@@ -45,12 +45,7 @@ impl Estimator for Contrastive {
         if defer {
             open_sweeps(engine, &mut x, k, stream.fork(2));
             let state = self.particles.insert(x);
-            return Ok(Side::Particles {
-                state,
-                weights: &self.weights,
-                pending: last,
-                draw: None,
-            });
+            return Ok(Side::Particles { state, weights: &self.weights, pending: last, draw: None });
         }
         gibbs(machine, engine, &free, &mut x, k, stream.fork(2))?;
         average_block(engine, &free, &mut x, &last);

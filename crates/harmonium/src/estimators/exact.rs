@@ -31,12 +31,7 @@ impl Estimator for ExactPosterior {
             };
             let state = self.particles.insert(state);
             batch.write_into(state);
-            return Ok(Side::Particles {
-                state,
-                weights: &self.weights,
-                pending: free,
-                draw: None,
-            });
+            return Ok(Side::Particles { state, weights: &self.weights, pending: free, draw: None });
         }
         let mut x = batch.to_state(machine)?;
         if !posterior_factorises(machine, &clamp) {

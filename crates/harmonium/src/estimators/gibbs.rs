@@ -47,12 +47,7 @@ impl Estimator for ClampedGibbs {
         let last = last_free_block(machine, &clamp);
         if deferrable(context, &last) {
             let state = self.particles.insert(x);
-            return Ok(Side::Particles {
-                state,
-                weights: &self.weights,
-                pending: last,
-                draw: None,
-            });
+            return Ok(Side::Particles { state, weights: &self.weights, pending: last, draw: None });
         }
         average_block(engine, &clamp, &mut x, &last);
         Ok(particles(self.particles.insert(x), &self.weights))

@@ -6,8 +6,8 @@
 //! coordinates, $x = s u + t$ with $s = 2$, $t = -1$, so every sample of a discrete layer is bits
 //! here: the gain $s_l s_m$ stands before the product and $t$ is folded into the biases.
 
-use super::LayerId;
 use super::learn::PanelBuffers;
+use super::LayerId;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::{Form, Samples};
 use harmonium_kernels::line::{HALF, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut};
@@ -399,7 +399,13 @@ impl Panel {
     }
 }
 
-fn add_real(theta: &mut [Wide], x: &[f32], n: usize, weights: (&[f32], View), gain: f32) {
+fn add_real(
+    theta: &mut [Wide],
+    x: &[f32],
+    n: usize,
+    weights: (&[f32], View),
+    gain: f32,
+) {
     let (rows, width) = (theta.len(), weights.1.shape.1);
     let out = (flat_mut(theta), View::strided(rows, width, TILE));
     multiply_add(out, (x, View::rows(rows, n)), weights, gain);

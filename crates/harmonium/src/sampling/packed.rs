@@ -168,7 +168,13 @@ pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> 
 }
 
 /// $s\theta$ of layer `l`, panel by panel.
-fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], out: &mut Vec<f32>) {
+fn panels_of_theta(
+    engine: &Engine,
+    l: LayerId,
+    x: &State,
+    sources: &[Source],
+    out: &mut Vec<f32>,
+) {
     let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
     let n_panels = len.div_ceil(PANEL);
     out.resize(n_panels * n_rows * PANEL, 0.0);

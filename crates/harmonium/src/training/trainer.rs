@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
 use crate::machine::{
-    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows,
-    Squares, State,
+    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows, Squares,
+    State,
 };
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
@@ -359,7 +359,8 @@ impl<'d> Trainer<'d> {
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
-        let data = SideRows { state: data, weights: data_weights, pending: &data_pending, draw: a };
+        let data =
+            SideRows { state: data, weights: data_weights, pending: &data_pending, draw: a };
         let model = SideRows { state: model, weights: model_weights, pending: &pending, draw: b };
         let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
         if !Learner::is_finite(&self.engine) {
@@ -537,7 +538,8 @@ fn norms(learner: &Learner, squares: Squares) -> [f64; 2] {
     let [data, model] = &learner.means;
     let means = data.iter().flatten().zip(model.iter().flatten());
     let biases: f64 = means.map(|(d, m)| (d - m) * (d - m)).sum();
-    let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
+    let ratio =
+        if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
     [(squares.gradient + biases).sqrt(), ratio]
 }
 

@@ -61,7 +61,8 @@ fn wide(units: Units, n_visible: usize, n_hidden: usize) -> Machine {
 
 #[test]
 fn products_reach_over_panels_and_blocks() {
-    for (units, n) in [(Units::Binary, 700), (Units::Spin, 650), (Units::Categorical { q: 5 }, 131)]
+    for (units, n) in
+        [(Units::Binary, 700), (Units::Spin, 650), (Units::Categorical { q: 5 }, 131)]
     {
         for hidden in [1, 63, 65, 330] {
             let machine = wide(units, n, hidden);
@@ -101,8 +102,7 @@ fn data(machine: &Machine, n_rows: usize) -> Dataset {
         for l in machine.visible_layers() {
             let (layer, at) = (machine.layer(l), l.0 * 1000);
             for unit in 0..layer.n_units() {
-                let u =
-                    noise(row as u64 % 7 + 20, at + unit) + 0.4 * noise(row as u64 + 90, at + unit);
+                let u = noise(row as u64 % 7 + 20, at + unit) + 0.4 * noise(row as u64 + 90, at + unit);
                 match layer.units {
                     Units::Spin => values.push(if u > 0.1 { 1.0 } else { -1.0 }),
                     Units::Categorical { q } => {
@@ -246,7 +246,9 @@ fn a_quantised_step_has_the_same_mean() {
             let variance = |i: usize, m: f64| {
                 runs.iter().map(|r| (r[i] - m).powi(2)).sum::<f64>() / (n * (n - 1.0))
             };
-            (0..runs[0].len()).map(|i| (mean(i), variance(i, mean(i)))).collect::<Vec<(f64, f64)>>()
+            (0..runs[0].len())
+                .map(|i| (mean(i), variance(i, mean(i))))
+                .collect::<Vec<(f64, f64)>>()
         };
         for ((a, va), (b, vb)) in moments(Numbers::F32).into_iter().zip(moments(Numbers::I16)) {
             // A rounded weight shifts probabilities by up to a thousandth.

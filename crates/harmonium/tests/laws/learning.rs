@@ -156,8 +156,7 @@ fn particles_weigh_one_whatever_their_number() {
         ];
         for estimator in &mut sides {
             let kind = estimator.name();
-            let Side::Particles { state, weights, .. } = estimator.estimate(&context).unwrap()
-            else {
+            let Side::Particles { state, weights, .. } = estimator.estimate(&context).unwrap() else {
                 panic!("{name}: {kind} yields particles")
             };
             assert_eq!(state.n_rows(), weights.len());
