@@ -19,7 +19,7 @@ use harmonium_kernels::response::{
     Byte, Resolution, probabilities, sample, sample_means, to_fields,
 };
 use harmonium_kernels::update::{
-    Copies, FieldSums, RankOne, SingleSums, Step, update, update_quantised,
+    Copies, Dots, FieldSums, RankOne, SingleSums, Step, update, update_quantised,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -275,19 +275,28 @@ fn updates(quantised: bool, n: usize) {
     let (rows, columns) = (vec![[0.1, 0.2]; n_rows], [Row::ZERO; 2]);
     let terms = RankOne { rows: &rows, columns: &columns };
     let step = Step { rate: 1e-4, momentum: 0.5, l1: 0.0, l2: 0.0 };
+    let places: Vec<u32> = (0..).take(n_rows).collect();
     if quantised {
         let sums = vec![Line([1; PANEL]); n_rows];
         let sums: &[Sums] = &sums;
-        let gradient = [FieldSums::new(sums, 1e-2), FieldSums::new(sums, -1e-2)];
+        let gradient = FieldSums::new(sums, &places, 1e-2);
         let (mut copies, scales) = (Copies::new(n_rows), vec![1.0; n_rows]);
         copies.quantise(&weights);
+        let (mut column_dots, mut row_dots) = (Row::ZERO, vec![0.0; n_rows]);
         for _ in 0..n {
-            let (w, v) = (&mut weights, &mut velocity);
-            update_quantised(&gradient, terms, step, w, v, &mut copies, &scales);
+            let (w, v, shift) = (&mut weights, &mut velocity, Row::ZERO);
+            let dots = Dots {
+                row_shifts: &scales,
+                column_shifts: &shift,
+                columns: &mut column_dots,
+                rows: &mut row_dots,
+            };
+            update_quantised(&gradient, terms, step, w, v, &mut copies, &scales, dots);
         }
     } else {
         let sums = vec![Row::ZERO; n_rows];
-        (0..n).for_each(|_| update(&SingleSums(&sums), terms, step, &mut weights, &mut velocity));
+        let gradient = SingleSums { sums: &sums, places: &places };
+        (0..n).for_each(|_| update(&gradient, terms, step, &mut weights, &mut velocity));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The project's chores.
 //!
 //! `cargo xtask test` is what has to pass: formatting, lints, tests, doctests and docs.
+//! `cargo xtask sanitize` runs the kernels' tests with every access to memory checked.
 //! `cargo xtask bench NAME` and `cargo xtask reproduce NAME` run the longer things.
 
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
@@ -12,6 +13,7 @@ use std::time::Instant;
 
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
+  cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: exact, gibbs, instructions, peers,
                                 scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["test"] => test(),
+        ["sanitize"] => sanitize(),
         ["reproduce", "kill-and-resume"] => {
             let args =
                 ["test", "--package", "harmonium-cli", "--test", "kill", "--", "--nocapture"];
@@ -72,6 +75,21 @@ fn test() -> bool {
     let Count { passed, failed, ignored } = count;
     println!("{passed} passed, {failed} failed, {ignored} skipped");
     done && failed == 0 && passed > 0
+}
+
+/// The tests of the only crate with `unsafe`, with every access to memory checked. A stable compiler
+/// has the sanitizer too, once told that it may.
+fn sanitize() -> bool {
+    let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    let args = ["test", "--package", "harmonium-kernels", "--lib", "--target", &target];
+    let flags = env::var("RUSTFLAGS").unwrap_or_default() + " -Zsanitizer=address";
+    let variables = [
+        ("RUSTFLAGS", flags.trim_start()),
+        ("RUSTC_BOOTSTRAP", "1"),
+        ("HARMONIUM_TEST_SIZES", "small"),
+    ];
+    let mut count = Count::default();
+    step("memory", &args, &variables, &mut count) && count.failed == 0 && count.passed > 0
 }
 
 /// Runs cargo, shows what it prints, and counts the tests it reports.

@@ -165,6 +165,7 @@ impl BitMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arbitrary::bits;
 
     #[test]
     fn bits_come_back_at_every_width() {
@@ -192,5 +193,76 @@ mod tests {
             }
             assert_eq!(pushed.count_ones(), total);
         }
+    }
+
+    #[test]
+    fn rows_of_words_are_rows_of_bits() {
+        for columns in 0..=130 {
+            let matrix = bits(5, columns, 0.5, 1);
+            let mut pushed = BitMatrix::zeros(2, columns);
+            pushed.clear();
+            (0..5).for_each(|r| pushed.push_words(matrix.row(r)));
+            assert_eq!(pushed, matrix);
+            let mut copy = BitMatrix::zeros(5, columns);
+            copy.copy_from(&matrix);
+            assert_eq!(copy, matrix);
+            copy.swap_rows(1, 4);
+            copy.swap_rows(2, 2);
+            for (r, from) in [0, 4, 2, 3, 1].into_iter().enumerate() {
+                assert_eq!(copy.row(r), matrix.row(from));
+            }
+        }
+    }
+
+    #[test]
+    fn panels_overwrite_their_columns_and_nothing_else() {
+        for columns in 1..=130 {
+            let old = bits(4, columns, 0.5, 1);
+            for panel in 0..columns.div_ceil(64) {
+                let mut new = old.clone();
+                let words = [0, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63];
+                new.set_panel(panel, &words);
+                for (r, word) in words.into_iter().enumerate() {
+                    for c in 0..columns {
+                        let inside = c / 64 == panel;
+                        let expected =
+                            if inside { word >> (c % 64) & 1 == 1 } else { old.get(r, c) };
+                        assert_eq!(new.get(r, c), expected, "row {r}, column {c} of {columns}");
+                    }
+                    let last = new.row(r).last().expect("there is a column");
+                    assert!(columns % 64 == 0 || last >> (columns % 64) == 0, "stray bits");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_counted() {
+        for columns in 0..=130 {
+            let matrix = bits(7, columns, 0.4, 2);
+            let mut counts = vec![10; columns];
+            matrix.add_column_counts(&mut counts);
+            for (c, count) in (0..columns).zip(counts) {
+                let ones = (0..7).filter(|&r| matrix.get(r, c)).count();
+                assert_eq!(count as usize, 10 + ones);
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let refused = |change: fn(&mut BitMatrix)| {
+            std::panic::catch_unwind(|| change(&mut BitMatrix::zeros(3, 70))).is_err()
+        };
+        assert!(!refused(|m| m.push_words(&[u64::MAX, 0x3f])));
+        assert!(refused(|m| m.push_words(&[0, 0x40])));
+        assert!(refused(|m| m.push_words(&[0])));
+        assert!(!refused(|m| m.set_panel(1, &[0; 3])));
+        assert!(refused(|m| m.set_panel(2, &[0; 3])));
+        assert!(refused(|m| m.set_panel(1, &[0; 2])));
+        assert!(refused(|m| m.add_column_counts(&mut [0; 69])));
+        assert!(refused(|m| m.swap_rows(0, 3)));
+        assert!(refused(|m| m.copy_from(&BitMatrix::zeros(3, 71))));
+        assert!(refused(|m| m.set(0, 70, true)));
     }
 }

@@ -263,3 +263,6 @@ fn extract(word: u64, mut mask: u64) -> u64 {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

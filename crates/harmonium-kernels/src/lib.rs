@@ -4,6 +4,8 @@
 //! may hold `unsafe`, and each block says why it is sound. Every fast path stands next to a
 //! portable twin and is tested against it.
 
+#[cfg(test)]
+mod arbitrary;
 pub mod bits;
 pub mod dense;
 mod dispatch;

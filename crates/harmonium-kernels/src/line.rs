@@ -96,3 +96,24 @@ impl Element for u16 {
         self.wrapping_add(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_numbers_are_those_of_the_lines() {
+        for n in 0..5 {
+            let mut lines: Vec<Single> =
+                (0..n).map(|i| Line(std::array::from_fn(|l| (16 * i + l) as f32))).collect();
+            assert!(lines.as_ptr().addr().is_multiple_of(64));
+            assert!(flat(&lines).iter().copied().eq((0..16 * n).map(|x| x as f32)));
+            flat_mut(&mut lines).iter_mut().for_each(|x| *x += 1.0);
+            for (i, line) in lines.iter().enumerate() {
+                assert_eq!(line.0[3], (16 * i + 4) as f32);
+            }
+        }
+        let row: Row = Line(std::array::from_fn(|l| l as f32));
+        (0..4).for_each(|sub| assert_eq!(row.part(sub)[5], (16 * sub + 5) as f32));
+    }
+}

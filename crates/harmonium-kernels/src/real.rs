@@ -32,13 +32,15 @@ impl View {
         }
     }
 
-    /// One past the last entry.
+    /// One past the last entry, at most [`usize::MAX`].
     fn end(self) -> usize {
         let (rows, columns) = self.shape;
         if rows == 0 || columns == 0 {
             return 0;
         }
-        (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + 1
+        let last_row = (rows - 1).saturating_mul(self.row_stride);
+        let last_column = (columns - 1).saturating_mul(self.column_stride);
+        last_row.saturating_add(last_column).saturating_add(1)
     }
 }
 
@@ -48,12 +50,7 @@ impl View {
 ///
 /// If the shapes do not fit each other, a view reaches beyond its slice, or the entries of `c`
 /// overlap.
-pub fn multiply_add(
-    c: (&mut [f32], View),
-    a: (&[f32], View),
-    b: (&[f32], View),
-    scale: f32,
-) {
+pub fn multiply_add(c: (&mut [f32], View), a: (&[f32], View), b: (&[f32], View), scale: f32) {
     multiply(c, a, b, (1.0, scale), gemm::Parallelism::None);
 }
 
@@ -127,3 +124,6 @@ fn multiply(
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! What units make of their natural parameters: probabilities, bits, small fields.
 //!
-//! $\sigma(\theta) = 1/(1 + e^{-\theta})$ with an exponential of five terms, good to 3 units in the
-//! last place. A bit needs no division: $u < \sigma(\theta)$ is $u(1 + e^{-\theta}) < 1$.
+//! $\sigma(\theta) = 1/(1 + e^{-\theta})$ with an exponential of degree five. Its relative error is
+//! below $(2 + |\theta|/8)\,2^{-23}$ for $|\theta| < 87$, and its absolute error below $10^{-7}$
+//! everywhere. A bit needs no division: $u < \sigma(\theta)$ is $u(1 + e^{-\theta}) < 1$.
 
 use crate::dispatch::fast;
 use crate::line::{Fields, TILE, Wide};
@@ -10,17 +11,21 @@ use crate::tables::LEVELS;
 
 /// $e^{-x}$, between $2^{-126}$ and $2^{126}$.
 #[inline(always)]
+#[expect(clippy::approx_constant, reason = "a coefficient that is close to ln 2 and is not it")]
 pub(crate) fn exp_neg(x: f32) -> f32 {
     // Adding 1.5 · 2^23 rounds to a whole number and leaves it in the low bits.
     const ROUND: f32 = 12_582_912.0;
-    let t = x * -std::f32::consts::LOG2_E;
+    const MOST: f32 = 126.0 * std::f32::consts::LN_2;
     // Written so that each is one instruction; a NaN becomes a bound.
-    let t = if t < 126.0 { t } else { 126.0 };
-    let t = if t > -126.0 { t } else { -126.0 };
-    let shifted = t + ROUND;
-    let f = t - (shifted - ROUND);
-    let mut p = 1.333_355_8e-3_f32;
-    for c in [9.618_129e-3, 5.550_411e-2, 0.240_226_5, std::f32::consts::LN_2, 1.0] {
+    let x = if x < MOST { x } else { MOST };
+    let x = if x > -MOST { x } else { -MOST };
+    let shifted = x.mul_add(-std::f32::consts::LOG2_E, ROUND);
+    // Fused, so that what is left keeps the digits that the whole number took from the product.
+    let f = x.mul_add(-std::f32::consts::LOG2_E, ROUND - shifted);
+    // Of all polynomials with p(0) = 1 the one whose largest relative error is least: 0.9 · 2^-23
+    // on |f| <= 1/2, where Taylor's of the same degree has 28 · 2^-23.
+    let mut p = 1.326_472_7e-3_f32;
+    for c in [9.671_513e-3, 5.550_733_6e-2, 0.240_222_42, 0.693_147, 1.0] {
         p = p.mul_add(f, c);
     }
     f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
@@ -279,3 +284,6 @@ fn to_fields_portable(p: &[Wide], dither: &[u32; TILE], byte: Byte, q: &mut [Fie
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

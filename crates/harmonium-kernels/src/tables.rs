@@ -253,7 +253,7 @@ fast! {
     ///
     /// # Panics
     ///
-    /// If there are fewer words or units than the rows need, or less room for sums than rows.
+    /// If there are fewer words or units than the rows need, or less room for sums than samples.
     pub fn add_quantised[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
         words: &[u64],
         used: &Used,
@@ -275,6 +275,7 @@ fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     sums: &mut [Quantum],
     tables: &mut Tables<i16, TILE>,
 ) {
+    assert!(unit.len() >= used.n_blocks(), "add_quantised: a unit for each block");
     let n = theta.len();
     let sums = &mut sums[..n];
     let mut words = words;
@@ -348,6 +349,7 @@ pub struct Lists {
 
 impl Lists {
     /// Reads the rows of `bits` (words, `per_row` to each), `n_bits` bits to a row.
+    #[expect(clippy::needless_pass_by_value, reason = "what can be cloned for each block is small")]
     pub fn fill<'a>(&mut self, rows: impl Iterator<Item = &'a [u64]> + Clone, n_bits: usize) {
         self.positions.clear();
         self.starts.clear();
@@ -437,6 +439,7 @@ fn add_quantised_listed_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     unit: &[Wide],
     theta: &mut [Wide],
 ) {
+    assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_listed: a unit for each block");
     let n = theta.len();
     for (block, (first, unit)) in (0..n_rows).step_by(BLOCK).zip(unit).enumerate() {
         for (r, theta) in theta.iter_mut().enumerate() {
@@ -657,3 +660,6 @@ fn sum_chunk<const U: usize>(
         *s = x;
     }
 }
+
+#[cfg(test)]
+mod tests;

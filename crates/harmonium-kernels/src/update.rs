@@ -84,6 +84,7 @@ fn update_portable<const K: usize, G: Gradient>(
     weights: &mut [Row],
     velocity: &mut [Row],
 ) {
+    let velocity = &mut velocity[..weights.len()];
     for (i, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
         if step.l1 == 0.0 {
             advance::<K, false, G>(gradient, &terms, step, i, w, v);
@@ -595,10 +596,17 @@ const CEILING: f32 = 32_767.0 - BLOCK as f32 / 2.0 - 8.0;
 /// $1.5\cdot2^{23}$: adding it rounds to a whole number and leaves that in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
+/// The nearest whole number. What does not fit below 32767 becomes -32768 on either side, which no
+/// sum that fits contains, so that a [`Tally`] sees it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bits are the number")]
 fn to_i16(x: f32) -> i16 {
-    (x + ROUND).to_bits() as i16
+    const BEYOND: f32 = 32_768.0;
+    // Written so that each is one instruction; a NaN does not fit.
+    let x = if x < BEYOND { x } else { BEYOND };
+    let x = if x > -BEYOND { x } else { -BEYOND };
+    let q = (x + ROUND).to_bits() as i16;
+    if q == i16::MAX { i16::MIN } else { q }
 }
 
 /// How much of the room is used when a scale is chosen, so that weights can grow for a while.
@@ -607,9 +615,9 @@ const USED: f32 = 0.75;
 /// Sums below this are treated as zero.
 const SMALLEST: f32 = 1e-30;
 
-/// The scale of sums that are at most `most`.
+/// The scale of sums that are at most `most`; 0 where they left single precision.
 pub fn scale_for(most: f32) -> f32 {
-    USED * CEILING / most.clamp(SMALLEST, 1e30)
+    USED * CEILING / most.max(SMALLEST)
 }
 
 fast! {
@@ -734,9 +742,10 @@ mod x86 {
     use std::arch::x86_64::{
         __m128, __m128i, __m256, __m256i, _mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_epi16,
         _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpackhi_ps, _mm_unpacklo_epi16,
-        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_unpacklo_ps, _mm256_cvtps_epi32, _mm256_mul_ps,
-        _mm256_packs_epi32, _mm256_permute4x64_epi64, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
-        _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_unpacklo_ps, _mm256_cmpeq_epi16,
+        _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32, _mm256_permute4x64_epi64,
+        _mm256_set1_epi16, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
+        _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
     };
     use std::mem::transmute;
 
@@ -775,8 +784,11 @@ mod x86 {
             let s: [__m256; 2] = transmute(*scale);
             let a = _mm256_cvtps_epi32(_mm256_mul_ps(w[0], s[0]));
             let b = _mm256_cvtps_epi32(_mm256_mul_ps(w[1], s[1]));
-            // Packing works inside each half of the registers; the permutation mends the order.
-            transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b)))
+            // Packing stops at 32767, which becomes -32768: see `to_i16`.
+            let q = _mm256_packs_epi32(a, b);
+            let q = _mm256_xor_si256(q, _mm256_cmpeq_epi16(q, _mm256_set1_epi16(i16::MAX)));
+            // It also works inside each half of the registers; the permutation mends the order.
+            transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(q))
         }
     }
 
@@ -891,3 +903,6 @@ fn add_dots_portable(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, row
         *out = sum;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,9 @@ struct Prepared {
     /// those without stand after the last.
     used: Vec<Vec<u32>>,
     places: Vec<Vec<u32>>,
+    /// Whether the gradient towards a layer's entries may round probabilities to small fields: the
+    /// layer holds bits on both sides, and the rows of a side weigh the same.
+    fields: Vec<bool>,
     /// $m$ and $\mu - t$ of each layer.
     centers: Vec<Vec<f32>>,
     shifts: Vec<Vec<f32>>,
@@ -197,7 +200,6 @@ impl Learner {
             let w = sides[k].weights;
             equal(w).then(|| w.first().map_or(0.0, |w| *w as f32))
         });
-        let fields = engine.precision() == Precision::I16 && it.uniform.iter().all(Option::is_some);
         it.stacked.resize_with(n_layers, Source::default);
         it.centers.resize(n_layers, Vec::new());
         it.shifts.resize(n_layers, Vec::new());
@@ -208,6 +210,20 @@ impl Learner {
             it.centers[l].clear();
             it.centers[l].extend(self.offsets[l].iter().map(|mu| (shift(mu) / layer.scale) as f32));
         }
+        let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
+        let quantised = engine.precision() == Precision::I16
+            && it.uniform.iter().all(Option::is_some)
+            && most <= 32_767;
+        for side in sides.iter_mut() {
+            for (l, layer) in engine.layers().iter().enumerate() {
+                if layer.units.is_discrete() && !side.pending.contains(&LayerId(l)) {
+                    side.state.layers[l].pack();
+                }
+            }
+        }
+        let bits = |l: usize| sides.iter().all(|side| side.state.layers[l].bits().is_some());
+        it.fields.clear();
+        it.fields.extend((0..n_layers).map(|l| quantised && bits(l)));
         for (k, side) in sides.iter_mut().enumerate() {
             it.apart[k].resize_with(n_layers, Source::default);
             it.columns[k].resize_with(n_layers, Columns::default);
@@ -216,17 +232,16 @@ impl Learner {
                 let l = LayerId(l);
                 if side.pending.contains(&l) {
                     it.bit_means[k][l.0].resize(layer.len, 0.0);
+                    it.columns[k][l.0].is_bits = false;
                     continue;
-                }
-                if layer.units.is_discrete() {
-                    side.state.layers[l.0].pack();
                 }
                 let rows = &side.state.layers[l.0];
                 let columns = &mut it.columns[k][l.0];
                 match rows.bits() {
                     Some(bits) => {
                         columns.is_bits = true;
-                        columns.words.fill_columns(bits, if fields { FIELD_CHUNK } else { CHUNK });
+                        let chunk = if it.fields[l.0] { FIELD_CHUNK } else { CHUNK };
+                        columns.words.fill_columns(bits, chunk);
                     }
                     None => {
                         columns.is_bits = false;
@@ -532,29 +547,18 @@ impl PanelWork<'_> {
             buffers.p[half].resize(n_rows, Wide::ZERO);
             self.means(p, half, panel, &mut buffers.p[half][..n_rows], output, scratch);
         }
-        let fields = self.uses_fields();
-        if fields {
+        let fields = |link: &Link| self.prepared.fields[link.source.0];
+        if self.links.iter().any(fields) {
             self.round(p, &mut buffers);
         }
         for (c, (panel, velocity)) in panel.iter_mut().zip(velocity).enumerate() {
-            if fields {
+            if fields(&self.links[c]) {
                 self.move_by_fields(p, c, panel, velocity, output, &mut buffers, scratch);
             } else {
                 self.move_by_numbers(p, c, panel, velocity, output, &mut buffers, scratch);
             }
         }
         scratch.panel = buffers;
-    }
-
-    /// Small fields hold probabilities of rows that weigh the same, with bits on the other side.
-    fn uses_fields(&self) -> bool {
-        let it = self.prepared;
-        let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
-        let bits = |l: &Link| it.columns.iter().all(|side| side[l.source.0].is_bits);
-        self.precision == Precision::I16
-            && it.uniform.iter().all(Option::is_some)
-            && self.links.iter().all(bits)
-            && most <= 32_767
     }
 
     /// The probabilities of one tile for the rows of both sides, their sums, and samples where

@@ -1,0 +1,364 @@
+use super::*;
+use crate::arbitrary::{DENSITIES, assert_same, bits, large, lines, real, shapes, sizes};
+use crate::bits::BitMatrix;
+use crate::index::Words;
+use crate::line::Single;
+
+/// Half a unit in the last place: what one rounding costs at most, relatively.
+const ROUNDING: f64 = 1.0 / 16_777_216.0;
+
+fn words_of(bits: &BitMatrix) -> Words {
+    let mut words = Words::default();
+    words.fill_rows(&[bits]);
+    words
+}
+
+fn columns_of(bits: &BitMatrix, chunk: usize) -> Words {
+    let mut words = Words::default();
+    words.fill_columns(bits, chunk);
+    words
+}
+
+fn lists_of(bits: &BitMatrix) -> Lists {
+    let mut lists = Lists::default();
+    lists.fill((0..bits.n_rows()).map(|r| bits.row(r)), bits.n_columns());
+    lists
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "at most 102 in size")]
+fn quantum(u: f64) -> i16 {
+    // 320 of them stay inside 16 bits.
+    (204.0 * u - 102.0) as i16
+}
+
+/// Two levels, each from 0 to [`LEVELS`], in one word.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 13 * 13")]
+fn field(u: f64) -> u16 {
+    let levels = LEVELS as u16 + 1;
+    let both = (u * f64::from(levels * levels)) as u16;
+    (both % levels) | ((both / levels) << 8)
+}
+
+/// The sum of the chosen rows, the sum of their sizes, both in double precision.
+fn chosen(bits: &BitMatrix, r: usize, row: impl Fn(usize) -> f32) -> (f64, f64) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for i in (0..bits.n_columns()).filter(|&i| bits.get(r, i)) {
+        sum += f64::from(row(i));
+        size += f64::from(row(i)).abs();
+    }
+    (sum, size)
+}
+
+/// Compares with `before + gain * Σ` where every term passes through at most `roundings`.
+fn assert_sums(
+    bits: &BitMatrix,
+    weights: &[Single],
+    (gain, half, roundings): (f32, usize, usize),
+    before: &[Wide],
+    after: &[Wide],
+) {
+    for r in 0..bits.n_rows() {
+        for l in 0..TILE {
+            let (old, new) = (f64::from(before[r].0[l]), f64::from(after[r].0[l]));
+            if l / HALF != half {
+                assert_eq!(old, new, "the other half is left alone");
+                continue;
+            }
+            let (sum, size) = chosen(bits, r, |i| weights[i].0[l % HALF]);
+            let expected = old + f64::from(gain) * sum;
+            let bound = roundings as f64 * ROUNDING * (old.abs() + f64::from(gain).abs() * size);
+            assert!(
+                (new - expected).abs() <= bound,
+                "{} rows, sample {r} of {}, lane {l}: {new} is not {expected}",
+                weights.len(),
+                bits.n_rows()
+            );
+        }
+    }
+}
+
+#[test]
+fn single_sums_equal_the_sums_of_the_chosen_rows() {
+    for (n_rows, n) in shapes() {
+        for (density, half) in DENSITIES.into_iter().zip([0, 1, 0, 1]) {
+            let (bits, gain) = (bits(n, n_rows, density, 1), 0.7);
+            let weights: Vec<Single> = lines(n_rows, 2, real);
+            let before: Vec<Wide> = lines(n, 3, real);
+            let (mut theta, mut twin) = (before.clone(), before.clone());
+            let (words, lists) = (words_of(&bits), lists_of(&bits));
+            let (words, row) = (words.as_slice(), |i: usize| &weights[i].0);
+            let tables = &mut Tables::default();
+            add_single(words, n_rows, row, gain, half, &mut theta, tables);
+            add_single_portable(words, n_rows, row, gain, half, &mut twin, tables);
+            assert_same(&theta, &twin, "add_single");
+            // A multiplication, two additions inside the table, and one per table.
+            let roundings = 4 + n_rows.div_ceil(GROUP);
+            assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+
+            let (mut theta, mut twin) = (before.clone(), before.clone());
+            add_single_listed(&lists, n_rows, row, gain, half, &mut theta);
+            add_single_listed_portable(&lists, n_rows, row, gain, half, &mut twin);
+            assert_same(&theta, &twin, "add_single_listed");
+            let roundings = 2 + n_rows.min(BLOCK) / 2 + n_rows.div_ceil(BLOCK);
+            assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+        }
+    }
+}
+
+#[test]
+fn quantised_sums_are_exact() {
+    for (n_rows, n) in shapes() {
+        for density in DENSITIES {
+            let bits = bits(n, n_rows, density, 1);
+            let weights: Vec<Quantum> = lines(n_rows, 2, quantum);
+            let unit: Vec<Wide> = lines(n_rows.div_ceil(BLOCK), 4, real);
+            let before: Vec<Wide> = lines(n, 3, real);
+            let mut expected = before.clone();
+            for r in 0..n {
+                for (block, unit) in (0..n_rows).step_by(BLOCK).zip(&unit) {
+                    let mut sum = [0_i32; TILE];
+                    for i in (block..n_rows.min(block + BLOCK)).filter(|&i| bits.get(r, i)) {
+                        for l in 0..TILE {
+                            sum[l] += i32::from(weights[i].0[l]);
+                        }
+                    }
+                    for l in 0..TILE {
+                        let sum = f32::from(i16::try_from(sum[l]).expect("no block overflows"));
+                        expected[r].0[l] = sum.mul_add(unit.0[l], expected[r].0[l]);
+                    }
+                }
+            }
+            let (words, lists) = (words_of(&bits), lists_of(&bits));
+            let (words, row) = (words.as_slice(), |i: usize| &weights[i].0);
+            let (sums, tables) = (&mut vec![Line([77; TILE]); n + 1], &mut Tables::default());
+            let mut theta = before.clone();
+            add_quantised(words, n_rows, row, &unit, &mut theta, sums, tables);
+            assert_same(&theta, &expected, "add_quantised");
+            theta.clone_from(&before);
+            add_quantised_portable(words, n_rows, row, &unit, &mut theta, sums, tables);
+            assert_same(&theta, &expected, "add_quantised_portable");
+            theta.clone_from(&before);
+            add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
+            assert_same(&theta, &expected, "add_quantised_listed");
+            theta.clone_from(&before);
+            add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
+            assert_same(&theta, &expected, "add_quantised_listed_portable");
+        }
+    }
+}
+
+/// Field sums as they are defined, for one side.
+fn naive_fields(bits: &BitMatrix, q: &[Fields], sign: i64, sums: &mut [[i64; 2 * TILE]]) {
+    for r in 0..bits.n_rows() {
+        for i in (0..bits.n_columns()).filter(|&i| bits.get(r, i)) {
+            for l in 0..TILE {
+                sums[i][l] += sign * i64::from(q[r].0[l] & 0xff);
+                sums[i][l + TILE] += sign * i64::from(q[r].0[l] >> 8);
+            }
+        }
+    }
+}
+
+fn assert_fields(sums: &[Sums], expected: &[[i64; 2 * TILE]], what: &str) {
+    for (i, (sums, expected)) in sums.iter().zip(expected).enumerate() {
+        for l in 0..2 * TILE {
+            assert_eq!(i64::from(sums.0[l]), expected[l], "{what}: row {i}, column {l}");
+        }
+    }
+}
+
+/// How fields are summed, how that is finished, and what it is called.
+type Twin = (
+    fn(&[u64], &[Fields], Sign, &mut [Sums], &mut Tables<u16, TILE>),
+    fn(&mut [Sums]),
+    &'static str,
+);
+
+#[test]
+fn field_sums_are_exact_with_every_sign() {
+    let twins: [Twin; 2] = [
+        (sum_fields, finish_fields, "fast"),
+        (sum_fields_portable, finish_fields_portable, "portable"),
+    ];
+    // Up to 2730 samples of the highest level stay inside 16 bits.
+    let shapes = shapes().into_iter().chain([(3, 2730), (4096, 10)]);
+    for (n, n_samples) in shapes {
+        for density in DENSITIES {
+            let first = bits(n_samples, n, density, 1);
+            let second = bits(n_samples / 3, n, 0.5, 2);
+            let q: Vec<Fields> = lines(n_samples, 3, field);
+            let mut expected = vec![[0; 2 * TILE]; n];
+            naive_fields(&first, &q, 1, &mut expected);
+            let mut minus = expected.clone();
+            naive_fields(&second, &q, -1, &mut minus);
+            let mut twice = minus.clone();
+            naive_fields(&second, &q, 1, &mut twice);
+            let (a, b) = (columns_of(&first, FIELD_CHUNK), columns_of(&second, FIELD_CHUNK));
+            let few = &q[..n_samples / 3];
+            for (sum, finish, name) in twins {
+                let (sums, tables) = (&mut vec![Line([99; 2 * TILE]); n], &mut Tables::default());
+                sum(a.as_slice(), &q, Sign::Start, sums, tables);
+                let mut finished = sums.clone();
+                finish(&mut finished);
+                assert_fields(&finished, &expected, name);
+                sum(b.as_slice(), few, Sign::Minus, sums, tables);
+                finished.clone_from(sums);
+                finish(&mut finished);
+                assert_fields(&finished, &minus, name);
+                sum(b.as_slice(), few, Sign::Plus, sums, tables);
+                finish(sums);
+                assert_fields(sums, &twice, name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_highest_levels_stay_apart() {
+    let full = u16::try_from(LEVELS * 257).expect("two bytes");
+    for n in sizes().into_iter().chain([2730]) {
+        let q = vec![Line([full; TILE]); n];
+        let words = columns_of(&bits(n, 2, 1.0, 0), FIELD_CHUNK);
+        let sums = &mut vec![Sums::ZERO; 2];
+        sum_fields(words.as_slice(), &q, Sign::Start, sums, &mut Tables::default());
+        finish_fields(sums);
+        let expected = i16::try_from(n * LEVELS as usize).expect("2730 * 12 < 32768");
+        assert!(sums.iter().all(|s| s.0 == [expected; 2 * TILE]), "{n} samples");
+    }
+}
+
+#[test]
+fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
+    for (n, n_samples) in shapes() {
+        for (density, sub) in DENSITIES.into_iter().zip(0..4) {
+            let (bits, starts) = (bits(n_samples, n, density, 1), (n + sub) % 2 == 0);
+            let p: Vec<Single> = lines(n_samples, 2, real);
+            let before: Vec<Row> = lines(n, 3, real);
+            let (mut sums, mut twin) = (before.clone(), before.clone());
+            let (words, row) = (columns_of(&bits, CHUNK), |r: usize| &p[r].0);
+            let tables = &mut Tables::default();
+            sum_single(words.as_slice(), n_samples, row, sub, starts, &mut sums, tables);
+            sum_single_portable(words.as_slice(), n_samples, row, sub, starts, &mut twin, tables);
+            assert_same(&sums, &twin, "sum_single");
+            let mut transposed = BitMatrix::zeros(n, n_samples);
+            for r in 0..n_samples {
+                (0..n).for_each(|i| transposed.set(i, r, bits.get(r, i)));
+            }
+            let roundings = (4 + n_samples.div_ceil(GROUP)) as f64;
+            for (i, (sums, before)) in sums.iter().zip(&before).enumerate() {
+                for l in 0..4 * HALF {
+                    if l / HALF != sub {
+                        assert_eq!(sums.0[l], before.0[l], "the other parts are left alone");
+                        continue;
+                    }
+                    let (sum, size) = chosen(&transposed, i, |r| p[r].0[l % HALF]);
+                    let old = if starts { 0.0 } else { f64::from(before.0[l]) };
+                    let error = (f64::from(sums.0[l]) - old - sum).abs();
+                    let bound = roundings * ROUNDING * (old.abs() + size);
+                    assert!(error <= bound, "{n_samples} samples, row {i}");
+                }
+            }
+        }
+    }
+}
+
+/// Without a reference every pair of sizes is affordable.
+#[test]
+fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
+    let most = *sizes().last().expect("there are sizes");
+    let weights: Vec<Single> = lines(most, 2, real);
+    let quanta: Vec<Quantum> = lines(most, 2, quantum);
+    let fields: Vec<Fields> = lines(most, 3, field);
+    let unit: Vec<Wide> = lines(1, 4, real);
+    let start: Vec<Wide> = lines(most, 5, real);
+    let (single, quantised, small) =
+        (&mut Tables::default(), &mut Tables::default(), &mut Tables::default());
+    let mut sums = vec![Quantum::ZERO; most];
+    for n_rows in sizes() {
+        let all = bits(most, n_rows, 0.5, n_rows as u64);
+        for n in sizes() {
+            let mut bits = BitMatrix::zeros(0, n_rows);
+            (0..n).for_each(|r| bits.push_words(all.row(r)));
+            let words = words_of(&bits);
+            let (words, half) = (words.as_slice(), n % 2);
+            let (mut a, mut b) = (start[..n].to_vec(), start[..n].to_vec());
+            add_single(words, n_rows, |i| &weights[i].0, 1.0, half, &mut a, single);
+            add_single_portable(words, n_rows, |i| &weights[i].0, 1.0, half, &mut b, single);
+            add_quantised(words, n_rows, |i| &quanta[i].0, &unit, &mut a, &mut sums, quantised);
+            let row = |i: usize| &quanta[i].0;
+            add_quantised_portable(words, n_rows, row, &unit, &mut b, &mut sums, quantised);
+            assert_same(&a, &b, "tables");
+            let words = columns_of(&bits, FIELD_CHUNK);
+            let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
+            sum_fields(words.as_slice(), &fields[..n], Sign::Start, &mut a, small);
+            sum_fields_portable(words.as_slice(), &fields[..n], Sign::Start, &mut b, small);
+            assert_eq!(a, b, "{n_rows} rows, {n} samples");
+        }
+    }
+}
+
+#[test]
+fn lists_hold_the_set_bits_of_each_block() {
+    for (n_bits, n) in sizes().into_iter().map(|n| (n, 3)).chain(large()) {
+        for density in DENSITIES {
+            let bits = bits(n, n_bits, density, 7);
+            let lists = lists_of(&bits);
+            for (block, first) in (0..n_bits).step_by(BLOCK).enumerate() {
+                for r in 0..n {
+                    let expected = (first..n_bits.min(first + BLOCK)).filter(|&i| bits.get(r, i));
+                    let found = lists.of(block, n, r).iter().map(|&i| first + i as usize);
+                    assert!(found.eq(expected), "{n_bits} bits, block {block}, sample {r}");
+                }
+            }
+        }
+    }
+}
+
+/// Whether `f` panics, quietly.
+fn panics(f: impl FnOnce() + std::panic::UnwindSafe) -> bool {
+    std::panic::catch_unwind(f).is_err()
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    const ROW: [f32; HALF] = [1.0; HALF];
+    const QUANTUM: [i16; TILE] = [1; TILE];
+    let single = |n_words: usize, half| {
+        panics(move || {
+            let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
+            add_single(&vec![0; n_words], 41, |_| &ROW, 1.0, half, theta, tables);
+        })
+    };
+    assert!(!single(6, 1) && single(5, 1) && single(6, 2));
+    let quantised = |n_words: usize, n_units: usize, n_sums: usize| {
+        panics(move || {
+            let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
+            let (unit, sums) = (vec![Wide::ZERO; n_units], &mut vec![Quantum::ZERO; n_sums]);
+            add_quantised(&vec![0; n_words], 321, |_| &QUANTUM, &unit, theta, sums, tables);
+        })
+    };
+    assert!(!quantised(27, 2, 3));
+    assert!(quantised(26, 2, 3) && quantised(27, 1, 3) && quantised(27, 2, 2));
+    let listed = |n_samples: usize, n_units: usize| {
+        panics(move || {
+            let lists = lists_of(&bits(n_samples, 321, 0.5, 1));
+            let unit = vec![Wide::ZERO; n_units];
+            add_quantised_listed(&lists, 321, |_| &QUANTUM, &unit, &mut [Wide::ZERO; 3]);
+        })
+    };
+    assert!(!listed(3, 2) && listed(2, 2) && listed(3, 1));
+    let fields = |n_words: usize| {
+        panics(move || {
+            let (sums, tables) = (&mut [Sums::ZERO; 3], &mut Tables::default());
+            sum_fields(&vec![0; n_words], &[Fields::ZERO; 61], Sign::Start, sums, tables);
+        })
+    };
+    assert!(!fields(6) && fields(5));
+    let down = |n_words: usize, sub| {
+        panics(move || {
+            let (sums, tables) = (&mut [Row::ZERO; 3], &mut Tables::default());
+            sum_single(&vec![0; n_words], 41, |_| &ROW, sub, true, sums, tables);
+        })
+    };
+    assert!(!down(6, 3) && down(5, 3) && down(6, 4));
+}
