@@ -1,6 +1,7 @@
 //! Packed bits as index words for the tables.
 
 use crate::bits::BitMatrix;
+use crate::dispatch::fast;
 use crate::tables::{BLOCK, CHUNK, Lists};
 use std::ops::Range;
 
@@ -21,29 +22,7 @@ impl Words {
         let chunks = (0..used.n_blocks()).map(|b| used.block(b).len().div_ceil(CHUNK));
         self.words.resize(chunks.sum::<usize>() * n, 0);
         for (r, row) in rows(parts).enumerate() {
-            let mut at = r;
-            for (mask, words) in used.mask.chunks(BLOCK / 64).zip(row.chunks(BLOCK / 64)) {
-                // Bits that wait for a full word.
-                let (mut waiting, mut n_waiting) = (0_u128, 0);
-                for (&word, &mask) in words.iter().zip(mask) {
-                    waiting |= u128::from(extract(word, mask)) << n_waiting;
-                    n_waiting += mask.count_ones() as usize;
-                    while n_waiting >= CHUNK {
-                        #[expect(clippy::cast_possible_truncation, reason = "40 bits are wanted")]
-                        let index = waiting as u64 & MASK;
-                        self.words[at] = index;
-                        at += n;
-                        waiting >>= CHUNK;
-                        n_waiting -= CHUNK;
-                    }
-                }
-                if n_waiting > 0 {
-                    #[expect(clippy::cast_possible_truncation, reason = "fewer than 40 bits")]
-                    let index = waiting as u64;
-                    self.words[at] = index;
-                    at += n;
-                }
-            }
+            gather_used(row, &used.mask, r, n, &mut self.words);
         }
     }
 
@@ -242,24 +221,72 @@ const BUILD: f64 = 40.0;
 /// What a listed addition costs against one from a table.
 const LISTED: f64 = 1.9;
 
+fast! {
+    /// Writes the used bits of one row, [`CHUNK`] to a word and words `stride` apart, each block
+    /// on its own.
+    fn gather_used[](row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64])
+        = gather_used_portable, wide gather_used_wide;
+}
+
+#[inline(always)]
+fn gather_used_portable(row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64]) {
+    gather_used_by(extract, row, mask, at, stride, out);
+}
+
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn gather_used_wide(row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64]) {
+    let extract = |word, mask| {
+        #[expect(unsafe_code, reason = "the instruction needs it")]
+        // SAFETY: the caller is compiled for BMI2 and runs only where it was detected.
+        unsafe {
+            std::arch::x86_64::_pext_u64(word, mask)
+        }
+    };
+    gather_used_by(extract, row, mask, at, stride, out);
+}
+
+#[inline(always)]
+fn gather_used_by(
+    extract: impl Fn(u64, u64) -> u64,
+    row: &[u64],
+    mask: &[u64],
+    mut at: usize,
+    stride: usize,
+    out: &mut [u64],
+) {
+    for (mask, words) in mask.chunks(BLOCK / 64).zip(row.chunks(BLOCK / 64)) {
+        // Bits that wait for a full word.
+        let (mut waiting, mut n_waiting) = (0_u64, 0);
+        for (&word, &mask) in words.iter().zip(mask) {
+            let (mut bits, mut n_bits) = (extract(word, mask), mask.count_ones() as usize);
+            while n_waiting + n_bits >= CHUNK {
+                let taken = CHUNK - n_waiting;
+                out[at] = (waiting | bits << n_waiting) & MASK;
+                at += stride;
+                (waiting, n_waiting) = (0, 0);
+                bits = if taken < 64 { bits >> taken } else { 0 };
+                n_bits -= taken;
+            }
+            waiting |= bits << n_waiting;
+            n_waiting += n_bits;
+        }
+        if n_waiting > 0 {
+            out[at] = waiting;
+            at += stride;
+        }
+    }
+}
+
 /// Moves the bits of `word` that `mask` has next to each other.
 #[inline(always)]
 fn extract(word: u64, mut mask: u64) -> u64 {
-    if mask == u64::MAX {
-        return word;
-    }
     let (mut out, mut at) = (0, 0);
-    // Runs of set bits: most masks have few of them.
     while mask != 0 {
-        let start = mask.trailing_zeros();
-        let run = (mask >> start).trailing_ones();
-        let bits = word >> start & (u64::MAX >> (64 - run));
-        out |= bits << at;
-        at += run;
-        if start + run == 64 {
-            break;
-        }
-        mask &= u64::MAX << (start + run);
+        let bit = mask.trailing_zeros();
+        out |= (word >> bit & 1) << at;
+        at += 1;
+        mask &= mask - 1;
     }
     out
 }

@@ -397,69 +397,76 @@ fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>
     let high = &mut high[..n];
     let mut columns = Row::ZERO;
     for first in (0..n).step_by(8) {
-        let scales = &copies.scales[first / BLOCK];
-        let tally = &mut copies.sums[first / BLOCK];
+        let block = first / BLOCK;
         if first.is_multiple_of(BLOCK) {
-            *tally = Tally::ZERO;
+            copies.sums[block] = Tally::ZERO;
         }
+        let (scales, tally) = (&copies.scales[block], &mut copies.sums[block]);
         let end = n.min(first + 8);
-        let out = &mut copies.backward[first / TILE * PANEL..(first / TILE + 1) * PANEL];
+        let mut squares = [[[0_i16; HALF]; 8]; PANEL / HALF];
+        let strip = weights[first..end].iter_mut().zip(&mut velocity[first..end]);
+        let lines = low[first..end].iter_mut().zip(&mut high[first..end]);
+        for (k, ((w, v), (low, high))) in strip.zip(lines).enumerate() {
+            let i = first + k;
+            advance::<K, L1, G>(gradient, &terms, step, i, w, v);
+            rows[i] = dot::<WIDE>(v, dots.column_shifts);
+            let row_scale = [row_scales[i]; HALF];
+            for part in 0..PANEL / HALF {
+                let w = &w.0.as_chunks::<HALF>().0[part];
+                let line = if part < 2 { &mut *low } else { &mut *high };
+                let scale = &scales.as_chunks::<HALF>().0[part];
+                line.0.as_chunks_mut::<HALF>().0[part % 2] = quantise_half::<WIDE>(w, scale);
+                squares[part][k] = quantise_half::<WIDE>(w, &row_scale);
+            }
+        }
+        // What runs down the columns, while the strip is in the nearest cache.
         let mut row_tally = Tally::<HALF>::ZERO;
-        let mut row_dots = [[0.0_f32; 8]; 8];
+        let (place, tile) = (first % TILE / 8, first / TILE);
+        let out = &mut copies.backward[tile * PANEL..(tile + 1) * PANEL];
         for part in 0..PANEL / HALF {
-            let at = part * HALF;
-            let scale = &scales.as_chunks::<HALF>().0[part];
-            let z = &dots.column_shifts.0.as_chunks::<HALF>().0[part];
             let mut dot = columns.0.as_chunks::<HALF>().0[part];
             let sizes = &mut tally.size.as_chunks_mut::<HALF>().0[part];
             let sums = &mut tally.sum.as_chunks_mut::<HALF>().0[part];
             let mut column_tally = Tally { size: *sizes, sum: *sums };
-            let mut square = [[0_i16; HALF]; 8];
-            for k in 0..end - first {
-                let i = first + k;
-                let row = gradient.row(i);
-                let w = &mut weights[i].0.as_chunks_mut::<HALF>().0[part];
-                let v = &mut velocity[i].0.as_chunks_mut::<HALF>().0[part];
+            let lines = if part < 2 { &low[first..end] } else { &high[first..end] };
+            let rows = velocity[first..end].iter().zip(&row_shifts[first..end]);
+            for ((v, shift), line) in rows.zip(lines) {
+                let v = &v.0.as_chunks::<HALF>().0[part];
                 for l in 0..HALF {
-                    let g = terms.slope::<L1>(gradient.lane(row, at + l), i, at + l, step, w[l]);
-                    v[l] = step.momentum.mul_add(v[l], step.rate * g);
-                    w[l] += v[l];
+                    dot[l] = shift.mul_add(v[l], dot[l]);
                 }
-                for l in 0..8 {
-                    let sum = v[l].mul_add(z[l], row_dots[k][l]);
-                    row_dots[k][l] = v[l + 8].mul_add(z[l + 8], sum);
-                }
-                for l in 0..HALF {
-                    dot[l] = row_shifts[i].mul_add(v[l], dot[l]);
-                }
-                let forward = quantise_half::<WIDE>(w, scale);
-                column_tally.add(&forward);
-                let line = if part < 2 { &mut low[i] } else { &mut high[i] };
-                line.0.as_chunks_mut::<HALF>().0[part % 2] = forward;
-                square[k] = quantise_half::<WIDE>(w, &[row_scales[i]; HALF]);
+                column_tally.add(&line.0.as_chunks::<HALF>().0[part % 2]);
             }
             (*sizes, *sums) = (column_tally.size, column_tally.sum);
             columns.0.as_chunks_mut::<HALF>().0[part] = dot;
-            let place = first % TILE / 8;
-            for (j, pair) in transpose_pair::<WIDE>(square).iter().enumerate() {
+            let (left, right) = out[part * HALF..(part + 1) * HALF].split_at_mut(8);
+            let pairs = transpose_pair::<WIDE>(squares[part]);
+            for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
                 row_tally.add(pair);
                 let (halves, _) = pair.as_chunks::<8>();
-                out[at + j].0.as_chunks_mut::<8>().0[place] = halves[0];
-                out[at + j + 8].0.as_chunks_mut::<8>().0[place] = halves[1];
+                left.0.as_chunks_mut::<8>().0[place] = halves[0];
+                right.0.as_chunks_mut::<8>().0[place] = halves[1];
             }
         }
         copies.row_sums[first / 8] = row_tally.halves();
-        for (out, dot) in rows[first..end].iter_mut().zip(&row_dots) {
-            *out = across(dot);
-        }
     }
     *dots.columns = columns;
 }
 
-/// The sum of eight lanes, always in the same order.
+/// $\sum_l x_l y_l$, always added in the same order, in short chains: many rows wait for theirs.
 #[inline(always)]
-fn across(x: &[f32; 8]) -> f32 {
-    let four: [f32; 4] = [x[0] + x[4], x[1] + x[5], x[2] + x[6], x[3] + x[7]];
+fn dot<const WIDE: bool>(x: &Row, y: &Row) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        return x86::dot(&x.0, &y.0);
+    }
+    let (x, y) = (x.0.as_chunks::<8>().0, y.0.as_chunks::<8>().0);
+    let lane = |k: usize, l: usize| x[k][l].mul_add(y[k][l], x[k + 4][l] * y[k + 4][l]);
+    let mut sum = [0.0_f32; 8];
+    for l in 0..8 {
+        sum[l] = (lane(0, l) + lane(1, l)) + (lane(2, l) + lane(3, l));
+    }
+    let four = [sum[0] + sum[4], sum[1] + sum[5], sum[2] + sum[6], sum[3] + sum[7]];
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
@@ -738,14 +745,16 @@ fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
 /// them by itself.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::HALF;
+    use super::{HALF, PANEL};
     use std::arch::x86_64::{
-        __m128, __m128i, __m256, __m256i, _mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_epi16,
-        _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpackhi_ps, _mm_unpacklo_epi16,
-        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_unpacklo_ps, _mm256_cmpeq_epi16,
-        _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32, _mm256_permute4x64_epi64,
-        _mm256_set1_epi16, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
-        _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
+        __m128, __m128i, __m256, __m256i, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps,
+        _mm_movelh_ps, _mm_shuffle_ps, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+        _mm_unpackhi_ps, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+        _mm_unpacklo_ps, _mm256_add_ps, _mm256_castps256_ps128, _mm256_cmpeq_epi16,
+        _mm256_cvtps_epi32, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_mul_ps,
+        _mm256_packs_epi32, _mm256_permute4x64_epi64, _mm256_set1_epi16, _mm256_unpackhi_epi16,
+        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
+        _mm256_unpacklo_epi64, _mm256_xor_si256,
     };
     use std::mem::transmute;
 
@@ -789,6 +798,24 @@ mod x86 {
             let q = _mm256_xor_si256(q, _mm256_cmpeq_epi16(q, _mm256_set1_epi16(i16::MAX)));
             // It also works inside each half of the registers; the permutation mends the order.
             transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(q))
+        }
+    }
+
+    /// Only for code that is compiled for AVX2 and FMA.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn dot(x: &[f32; PANEL], y: &[f32; PANEL]) -> f32 {
+        // SAFETY: arrays of 256 bytes are eight registers of 32, and any bits are valid in both;
+        // the callers are compiled for these features and run only where they were detected.
+        unsafe {
+            let x: [__m256; 8] = transmute(*x);
+            let y: [__m256; 8] = transmute(*y);
+            let lane = |k: usize| _mm256_fmadd_ps(x[k], y[k], _mm256_mul_ps(x[k + 4], y[k + 4]));
+            let sum =
+                _mm256_add_ps(_mm256_add_ps(lane(0), lane(1)), _mm256_add_ps(lane(2), lane(3)));
+            let four = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
         }
     }
 
@@ -874,22 +901,32 @@ fast! {
         z: &Row,
         columns: &mut Row,
         rows: &mut [f32],
-    ) = add_dots_portable;
+    ) = add_dots_portable, wide add_dots_wide;
 }
 
 #[inline(always)]
 fn add_dots_portable(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, rows: &mut [f32]) {
+    add_dots_in::<false>(weights, a, z, columns, rows);
+}
+
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn add_dots_wide(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, rows: &mut [f32]) {
+    add_dots_in::<true>(weights, a, z, columns, rows);
+}
+
+#[inline(always)]
+fn add_dots_in<const WIDE: bool>(
+    weights: &[Row],
+    a: &[f32],
+    z: &Row,
+    columns: &mut Row,
+    rows: &mut [f32],
+) {
     let n = weights.len();
     let (a, rows) = (&a[..n], &mut rows[..n]);
-    for i in 0..n {
-        let w = &weights[i].0;
-        let mut sum = [0.0_f32; 8];
-        for part in 0..PANEL / 8 {
-            for l in 0..8 {
-                sum[l] = w[part * 8 + l].mul_add(z.0[part * 8 + l], sum[l]);
-            }
-        }
-        rows[i] += across(&sum);
+    for (w, row) in weights.iter().zip(rows) {
+        *row += dot::<WIDE>(w, z);
     }
     for part in 0..PANEL / TILE {
         let out = &mut columns.0.as_chunks_mut::<TILE>().0[part];
