@@ -599,6 +599,11 @@ impl PanelWork<'_> {
                 probabilities(rows);
             }
         }
+        // Columns beyond the last are no units: they must not learn.
+        let width = TILE.min(self.len - tile * TILE);
+        if width < TILE {
+            out.iter_mut().for_each(|row| row.0[width..].fill(0.0));
+        }
         let ranges = [0..it.n[0], it.n[0]..it.n[0] + it.n[1]];
         for (k, range) in ranges.into_iter().enumerate() {
             let rows = &out[range.clone()];
