@@ -63,6 +63,26 @@ pub(crate) fn bits(n_rows: usize, n_columns: usize, density: f64, seed: u64) -> 
     bits
 }
 
+/// Which columns of a matrix may be used.
+pub(crate) type Kept = fn(usize) -> bool;
+
+/// Columns that are left: all, without some, without whole words and blocks, at borders only.
+pub(crate) const KEPT: [Kept; 6] = [
+    |_| true,
+    |i| i % 3 != 1,
+    |i| i / 320 % 2 == 1,
+    |i| i % 320 > 250 || i % 320 == 0,
+    |i| i % 64 == 63 || i % 320 == 130,
+    |i| i.wrapping_mul(0x9E37_79B9) >> 7 & 1 == 1,
+];
+
+/// The same bits with nothing in the other columns.
+pub(crate) fn keep(bits: &BitMatrix, kept: Kept) -> BitMatrix {
+    let mut out = BitMatrix::zeros(0, bits.n_columns());
+    (0..bits.n_rows()).for_each(|r| out.push_row(|c| kept(c) && bits.get(r, c)));
+    out
+}
+
 /// Lines whose numbers are made of uniform variates.
 pub(crate) fn lines<T: Copy, const L: usize>(
     n: usize,

@@ -46,12 +46,15 @@ impl Words {
         }
     }
 
-    /// Keeps the columns named, in that order.
+    /// Keeps the columns named, which rise.
     ///
     /// # Panics
     ///
-    /// If there is no such column.
+    /// If they do not, or there is no such column.
     pub fn keep_columns(&mut self, columns: &[u32]) {
+        assert!(columns.is_sorted_by(|a, b| a < b), "keep_columns: columns rise");
+        let beyond = columns.last().is_some_and(|&c| c as usize >= self.n);
+        assert!(!beyond, "keep_columns: there are {} columns", self.n);
         let n = self.n.max(1);
         let n_chunks = self.words.len() / n;
         // Columns rise, so what is read has not been overwritten.
@@ -186,6 +189,10 @@ impl Samples {
     ///
     /// A table costs about 40 additions to build for 5 rows of weights and then one per sample; a
     /// list costs nearly two per set bit.
+    ///
+    /// # Panics
+    ///
+    /// If the matrices have different widths.
     pub fn fill(&mut self, parts: &[&BitMatrix]) {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
         let n_columns = parts.first().map_or(0, |p| p.n_columns());

@@ -313,6 +313,102 @@ mod tests {
     }
 
     #[test]
+    fn uniforms_may_start_anywhere() {
+        let stream = Stream::new(2).fork(9);
+        let site = Site { row: 4, sweep: 1, lane: 3 };
+        let starts = (0..70).chain([95, 96, 97, 1000, 1023, 12_345, (1 << 32) + 33]);
+        for start in starts {
+            for n in [0, 1, 2, 31, 32, 33, 64, 101] {
+                let mut out = vec![0.0; n];
+                stream.uniforms_from(site, start, &mut out);
+                for (i, u) in out.iter().enumerate() {
+                    assert_eq!(u.to_bits(), stream.uniform(site, start + i).to_bits());
+                }
+            }
+        }
+    }
+
+    /// What [`bits_of_bytes`] must write: bits of all units, and zeros behind them.
+    fn naive_bits(stream: Stream, site: Site, bytes: &[u8]) -> Vec<u64> {
+        let mut out = vec![0; bytes.len().div_ceil(64)];
+        for (unit, &byte) in bytes.iter().enumerate() {
+            let on = stream.uniform(site, unit) < f64::from(byte) / 255.0;
+            out[unit / 64] |= u64::from(on) << (unit % 64);
+        }
+        out
+    }
+
+    fn check_bits(stream: Stream, site: Site, bytes: &[u8]) {
+        let mut expected = naive_bits(stream, site, bytes);
+        // A word that is not needed is left alone.
+        expected.push(99);
+        for bits in [bits_of_bytes, bits_of_bytes_portable] {
+            let mut out = vec![u64::MAX; expected.len()];
+            *out.last_mut().expect("one more than needed") = 99;
+            bits(stream, site, bytes, &mut out);
+            assert_eq!(out, expected, "{site:?}, {} bytes", bytes.len());
+        }
+    }
+
+    #[test]
+    fn bits_of_bytes_compare_uniforms_with_them() {
+        let small = crate::arbitrary::small();
+        let sites = [Site::default(), Site { row: 7, sweep: 2, lane: 1 }, Site::new(9, 0, 4)];
+        for (site, seed) in sites.into_iter().zip(4..) {
+            let stream = Stream::new(seed);
+            for byte in 0..=255 {
+                check_bits(stream, site, &[byte; 130]);
+            }
+            for n in crate::arbitrary::sizes().into_iter().chain([784, 1000, 4097]) {
+                let bytes: Vec<u8> = (0..=255).cycle().skip(n).step_by(37).take(n).collect();
+                check_bits(stream, site, &bytes);
+                for byte in (0..=255).step_by(if small { 51 } else { 1 }).filter(|_| n <= 130) {
+                    check_bits(stream, site, &vec![byte; n]);
+                }
+            }
+        }
+    }
+
+    /// Rows and units of [`Stream::new`] 21 whose word is the last below a byte, or the first above
+    /// it: found by trying $2^{33}$ words, since one in $2^{32}$ is.
+    const EDGES: [(u8, bool, u32, usize); 14] = [
+        (1, true, 8_434_044, 7),
+        (2, true, 8_989_668, 23),
+        (2, false, 40_978_820, 19),
+        (64, true, 149_271_583, 11),
+        (64, false, 193_336_198, 23),
+        (126, true, 95_808_906, 17),
+        (127, true, 123_229_979, 29),
+        (127, false, 49_397_340, 0),
+        (128, true, 52_293_426, 28),
+        (128, false, 25_646_065, 8),
+        (129, false, 32_890_592, 29),
+        (200, true, 107_418_786, 8),
+        (253, false, 172_671_987, 8),
+        (254, false, 155_103_579, 9),
+    ];
+
+    #[test]
+    fn bytes_are_compared_exactly_where_it_is_close() {
+        let stream = Stream::new(21);
+        for (byte, on, row, unit) in EDGES {
+            let site = Site { row, ..Site::default() };
+            let u = stream.uniform(site, unit);
+            let p = f64::from(byte) / 255.0;
+            assert!((u - p).abs() < 2.0_f64.powi(-32) && (u < p) == on, "an edge of {byte}");
+            for near in byte - 1..=byte + 1 {
+                check_bits(stream, site, &[near; 32]);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index 2")]
+    fn bits_without_room_are_refused() {
+        bits_of_bytes(Stream::new(1), Site::default(), &[0; 65], &mut [0]);
+    }
+
+    #[test]
     fn every_coordinate_changes_the_variate() {
         let base = Site { row: 1, sweep: 1, lane: 1 };
         let stream = Stream::new(5);

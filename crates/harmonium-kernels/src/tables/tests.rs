@@ -1,16 +1,19 @@
 use super::*;
-use crate::arbitrary::{DENSITIES, assert_same, bits, large, lines, real, shapes, sizes};
+use crate::arbitrary::{
+    DENSITIES, KEPT, assert_same, bits, keep, large, lines, real, shapes, sizes,
+};
 use crate::bits::BitMatrix;
-use crate::index::Words;
+use crate::index::{Samples, Words};
 use crate::line::Single;
 
 /// Half a unit in the last place: what one rounding costs at most, relatively.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
 
-fn words_of(bits: &BitMatrix) -> Words {
-    let mut words = Words::default();
-    words.fill_rows(&[bits]);
-    words
+/// Samples over all columns, and others over some of them: which ones depends on the shape.
+fn samples(n: usize, n_columns: usize, density: f64) -> [BitMatrix; 2] {
+    let all = bits(n, n_columns, density, 1);
+    let some = keep(&all, KEPT[1 + (n + n_columns) % (KEPT.len() - 1)]);
+    [all, some]
 }
 
 fn columns_of(bits: &BitMatrix, chunk: usize) -> Words {
@@ -79,71 +82,109 @@ fn assert_sums(
 
 #[test]
 fn single_sums_equal_the_sums_of_the_chosen_rows() {
+    let tables = &mut Tables::default();
     for (n_rows, n) in shapes() {
         for (density, half) in DENSITIES.into_iter().zip([0, 1, 0, 1]) {
-            let (bits, gain) = (bits(n, n_rows, density, 1), 0.7);
             let weights: Vec<Single> = lines(n_rows, 2, real);
             let before: Vec<Wide> = lines(n, 3, real);
-            let (mut theta, mut twin) = (before.clone(), before.clone());
-            let (words, lists) = (words_of(&bits), lists_of(&bits));
-            let (words, row) = (words.as_slice(), |i: usize| &weights[i].0);
-            let tables = &mut Tables::default();
-            add_single(words, n_rows, row, gain, half, &mut theta, tables);
-            add_single_portable(words, n_rows, row, gain, half, &mut twin, tables);
-            assert_same(&theta, &twin, "add_single");
-            // A multiplication, two additions inside the table, and one per table.
-            let roundings = 4 + n_rows.div_ceil(GROUP);
-            assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+            let (row, gain) = (|i: usize| &weights[i].0, 0.7);
+            for bits in samples(n, n_rows, density) {
+                let (samples, lists) = (Samples::unlisted(&[&bits]), lists_of(&bits));
+                let (words, used) = samples.words();
+                let (mut theta, mut twin) = (before.clone(), before.clone());
+                add_single(words, used, row, gain, half, &mut theta, tables);
+                add_single_portable(words, used, row, gain, half, &mut twin, tables);
+                assert_same(&theta, &twin, "add_single");
+                // A multiplication, two additions inside the table, and one per table; every block
+                // may have one table more that is not full.
+                let roundings = 4 + n_rows.div_ceil(GROUP) + n_rows / BLOCK;
+                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
 
-            let (mut theta, mut twin) = (before.clone(), before.clone());
-            add_single_listed(&lists, n_rows, row, gain, half, &mut theta);
-            add_single_listed_portable(&lists, n_rows, row, gain, half, &mut twin);
-            assert_same(&theta, &twin, "add_single_listed");
-            let roundings = 2 + n_rows.min(BLOCK) / 2 + n_rows.div_ceil(BLOCK);
-            assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+                let (mut theta, mut twin) = (before.clone(), before.clone());
+                add_single_listed(&lists, n_rows, row, gain, half, &mut theta);
+                add_single_listed_portable(&lists, n_rows, row, gain, half, &mut twin);
+                assert_same(&theta, &twin, "add_single_listed");
+                let roundings = 2 + n_rows.min(BLOCK) / 2 + n_rows.div_ceil(BLOCK);
+                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+            }
         }
     }
 }
 
+/// `before`, and for each block what its unit counts of the sum, which is exact.
+fn naive_quantised(
+    bits: &BitMatrix,
+    weights: &[Quantum],
+    unit: &[Wide],
+    before: &[Wide],
+) -> Vec<Wide> {
+    let (n_rows, mut expected) = (weights.len(), before.to_vec());
+    for (r, expected) in expected.iter_mut().enumerate() {
+        for (block, unit) in (0..n_rows).step_by(BLOCK).zip(unit) {
+            let mut sum = [0_i32; TILE];
+            for i in (block..n_rows.min(block + BLOCK)).filter(|&i| bits.get(r, i)) {
+                for l in 0..TILE {
+                    sum[l] += i32::from(weights[i].0[l]);
+                }
+            }
+            for l in 0..TILE {
+                let sum = f32::from(i16::try_from(sum[l]).expect("no block overflows"));
+                expected.0[l] = sum.mul_add(unit.0[l], expected.0[l]);
+            }
+        }
+    }
+    expected
+}
+
 #[test]
 fn quantised_sums_are_exact() {
+    let tables = &mut Tables::default();
     for (n_rows, n) in shapes() {
         for density in DENSITIES {
-            let bits = bits(n, n_rows, density, 1);
             let weights: Vec<Quantum> = lines(n_rows, 2, quantum);
             let unit: Vec<Wide> = lines(n_rows.div_ceil(BLOCK), 4, real);
             let before: Vec<Wide> = lines(n, 3, real);
-            let mut expected = before.clone();
-            for r in 0..n {
-                for (block, unit) in (0..n_rows).step_by(BLOCK).zip(&unit) {
-                    let mut sum = [0_i32; TILE];
-                    for i in (block..n_rows.min(block + BLOCK)).filter(|&i| bits.get(r, i)) {
-                        for l in 0..TILE {
-                            sum[l] += i32::from(weights[i].0[l]);
-                        }
-                    }
-                    for l in 0..TILE {
-                        let sum = f32::from(i16::try_from(sum[l]).expect("no block overflows"));
-                        expected[r].0[l] = sum.mul_add(unit.0[l], expected[r].0[l]);
-                    }
-                }
+            let row = |i: usize| &weights[i].0;
+            for bits in samples(n, n_rows, density) {
+                let expected = naive_quantised(&bits, &weights, &unit, &before);
+                let (samples, lists) = (Samples::unlisted(&[&bits]), lists_of(&bits));
+                let (words, used) = samples.words();
+                let sums = &mut vec![Line([77; TILE]); n + 1];
+                let mut theta = before.clone();
+                add_quantised(words, used, row, &unit, &mut theta, sums, tables);
+                assert_same(&theta, &expected, "add_quantised");
+                theta.clone_from(&before);
+                add_quantised_portable(words, used, row, &unit, &mut theta, sums, tables);
+                assert_same(&theta, &expected, "add_quantised_portable");
+                theta.clone_from(&before);
+                add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
+                assert_same(&theta, &expected, "add_quantised_listed");
+                theta.clone_from(&before);
+                add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
+                assert_same(&theta, &expected, "add_quantised_listed_portable");
             }
-            let (words, lists) = (words_of(&bits), lists_of(&bits));
-            let (words, row) = (words.as_slice(), |i: usize| &weights[i].0);
-            let (sums, tables) = (&mut vec![Line([77; TILE]); n + 1], &mut Tables::default());
-            let mut theta = before.clone();
-            add_quantised(words, n_rows, row, &unit, &mut theta, sums, tables);
-            assert_same(&theta, &expected, "add_quantised");
-            theta.clone_from(&before);
-            add_quantised_portable(words, n_rows, row, &unit, &mut theta, sums, tables);
-            assert_same(&theta, &expected, "add_quantised_portable");
-            theta.clone_from(&before);
-            add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
-            assert_same(&theta, &expected, "add_quantised_listed");
-            theta.clone_from(&before);
-            add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
-            assert_same(&theta, &expected, "add_quantised_listed_portable");
         }
+    }
+}
+
+/// Rows of weights that no sample has are never read.
+#[test]
+fn unused_rows_are_left_alone() {
+    let (n, n_rows) = (3, 1000);
+    let (singles, quanta) = (lines::<f32, HALF>(n_rows, 2, real), lines(n_rows, 2, quantum));
+    for kept in KEPT {
+        let bits = keep(&bits(n, n_rows, 1.0, 1), kept);
+        let samples = Samples::unlisted(&[&bits]);
+        let (words, used) = samples.words();
+        let checked = |i: usize| {
+            assert!(kept(i), "row {i} is not used");
+            i
+        };
+        let (theta, unit) = (&mut vec![Wide::ZERO; n], vec![Line([1.0; TILE]); 4]);
+        let row = |i: usize| &singles[checked(i)].0;
+        add_single(words, used, row, 1.0, 0, theta, &mut Tables::default());
+        let (row, sums) = (|i: usize| &quanta[checked(i)].0, &mut vec![Quantum::ZERO; n]);
+        add_quantised(words, used, row, &unit, theta, sums, &mut Tables::default());
     }
 }
 
@@ -279,14 +320,14 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
         for n in sizes() {
             let mut bits = BitMatrix::zeros(0, n_rows);
             (0..n).for_each(|r| bits.push_words(all.row(r)));
-            let words = words_of(&bits);
-            let (words, half) = (words.as_slice(), n % 2);
+            let samples = Samples::unlisted(&[&bits]);
+            let ((words, used), half) = (samples.words(), n % 2);
             let (mut a, mut b) = (start[..n].to_vec(), start[..n].to_vec());
-            add_single(words, n_rows, |i| &weights[i].0, 1.0, half, &mut a, single);
-            add_single_portable(words, n_rows, |i| &weights[i].0, 1.0, half, &mut b, single);
-            add_quantised(words, n_rows, |i| &quanta[i].0, &unit, &mut a, &mut sums, quantised);
+            add_single(words, used, |i| &weights[i].0, 1.0, half, &mut a, single);
+            add_single_portable(words, used, |i| &weights[i].0, 1.0, half, &mut b, single);
+            add_quantised(words, used, |i| &quanta[i].0, &unit, &mut a, &mut sums, quantised);
             let row = |i: usize| &quanta[i].0;
-            add_quantised_portable(words, n_rows, row, &unit, &mut b, &mut sums, quantised);
+            add_quantised_portable(words, used, row, &unit, &mut b, &mut sums, quantised);
             assert_same(&a, &b, "tables");
             let words = columns_of(&bits, FIELD_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
@@ -326,7 +367,9 @@ fn what_does_not_fit_is_refused() {
     let single = |n_words: usize, half| {
         panics(move || {
             let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
-            add_single(&vec![0; n_words], 41, |_| &ROW, 1.0, half, theta, tables);
+            let samples = Samples::unlisted(&[&bits(3, 41, 1.0, 1)]);
+            let (words, used) = samples.words();
+            add_single(&words[..n_words], used, |_| &ROW, 1.0, half, theta, tables);
         })
     };
     assert!(!single(6, 1) && single(5, 1) && single(6, 2));
@@ -334,7 +377,9 @@ fn what_does_not_fit_is_refused() {
         panics(move || {
             let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
             let (unit, sums) = (vec![Wide::ZERO; n_units], &mut vec![Quantum::ZERO; n_sums]);
-            add_quantised(&vec![0; n_words], 321, |_| &QUANTUM, &unit, theta, sums, tables);
+            let samples = Samples::unlisted(&[&bits(3, 321, 1.0, 1)]);
+            let (words, used) = (&samples.words().0[..n_words], samples.words().1);
+            add_quantised(words, used, |_| &QUANTUM, &unit, theta, sums, tables);
         })
     };
     assert!(!quantised(27, 2, 3));
