@@ -3,6 +3,7 @@
 //! Everything is one flat table whose keys are the flags. `run.toml` holds that table with every
 //! default filled in, so a run can be read, repeated (`--config run.toml`) and resumed.
 
+use crate::args::Common;
 use crate::args::data::DataArgs;
 use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// Keys of a run that are no flags of `train`.
-const OWN_KEYS: [&str; 4] = ["model", "data", "seed", "provenance"];
+const OWN_KEYS: [&str; 5] = ["model", "data", "seed", "precision", "provenance"];
 /// Flags that decide where and how, not what is learned.
 const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
 
@@ -26,19 +27,23 @@ const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
 pub(crate) struct Asked {
     pub(crate) data: Option<String>,
     pub(crate) seed: u64,
+    pub(crate) precision: Option<String>,
     pub(crate) settings: TrainSettings,
     pub(crate) reading: DataArgs,
 }
 
 /// The flags that were given, as a table.
-pub(crate) fn flags(args: &TrainArgs, seed: Option<u64>) -> Result<Table, Failure> {
+pub(crate) fn flags(args: &TrainArgs, common: &Common) -> Result<Table, Failure> {
     let mut table = as_table(&args.settings)?;
     table.extend(as_table(&args.reading)?);
     if let Some(data) = &args.data {
         table.insert("data".into(), data.clone().into());
     }
-    if let Some(seed) = seed {
+    if let Some(seed) = common.seed {
         table.insert("seed".into(), number(seed)?);
+    }
+    if let Some(precision) = &common.precision {
+        table.insert("precision".into(), precision.clone().into());
     }
     Ok(table)
 }
@@ -97,7 +102,8 @@ pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
     let reading: DataArgs = value.try_into().map_err(wrong)?;
     let data = table.get("data").and_then(Value::as_str).map(str::to_owned);
     let seed = table.get("seed").and_then(Value::as_integer).unwrap_or(0);
-    Ok(Asked { data, seed: seed.unsigned_abs(), settings, reading })
+    let precision = table.get("precision").and_then(Value::as_str).map(str::to_owned);
+    Ok(Asked { data, seed: seed.unsigned_abs(), precision, settings, reading })
 }
 
 /// The kind of visible units: as asked, or as the data looks.
@@ -238,6 +244,9 @@ pub(crate) fn learning(asked: &Asked, machine: &Machine) -> Result<Plan, Failure
         }
     }
     table.insert("seed".into(), number(asked.seed)?);
+    if let Some(precision) = &asked.precision {
+        table.insert("precision".into(), precision.clone().into());
+    }
     table.insert("center".into(), (!asked.settings.no_center).into());
     let plan: Plan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
         Failure::new(

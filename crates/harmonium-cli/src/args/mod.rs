@@ -4,10 +4,10 @@ pub(crate) mod data;
 pub(crate) mod train;
 
 use crate::failure::Failure;
-use crate::load;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
+use harmonium::machine::Precision;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -37,9 +37,9 @@ pub(crate) struct Common {
     /// Show no progress
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Least precision of sampling; this version always uses f64
-    #[arg(long, global = true, default_value = "auto", value_parser = ["auto", "f32", "i16"])]
-    pub(crate) precision: String,
+    /// Numbers to sample and learn in: auto, f32, or i16 (quantised weights); likelihoods are f64
+    #[arg(long, global = true, value_name = "NUMBERS", value_parser = ["auto", "f32", "i16"])]
+    pub(crate) precision: Option<String>,
 }
 
 impl Common {
@@ -48,14 +48,17 @@ impl Common {
         self.seed.unwrap_or(0)
     }
 
+    /// The precision of an engine, or `auto` if none was asked for.
+    pub(crate) fn precision(&self, auto: Precision) -> Precision {
+        match self.precision.as_deref() {
+            Some("f32") => Precision::F32,
+            Some("i16") => Precision::I16,
+            _ => auto,
+        }
+    }
+
     /// Sets the number of threads of the whole process.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
-        if self.precision != "auto" {
-            let asked = &self.precision;
-            load::note_on_stderr(&format!(
-                "`--precision {asked}`: this version computes in f64 throughout"
-            ));
-        }
         let Some(n) = self.threads else { return Ok(()) };
         if n == 0 || n > 4096 {
             return Err(Failure::new(

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
-use harmonium::machine::{Base, Engine, LayerId, Machine, Role, State};
+use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, Role, State};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, conditional_means, gibbs, independent};
 use harmonium_data::{Dataset, Options, open};
@@ -218,7 +218,7 @@ fn fill(
 ) -> Result<State, Failure> {
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = observed.start(machine, stream)?;
-    let engine = Engine::new(machine);
+    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
     let visible: Vec<LayerId> =
         machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Visible).collect();
     let mut sums: Vec<Vec<f64>> = visible.iter().map(|&l| vec![0.0; x.layer(l).len()]).collect();

@@ -82,8 +82,13 @@ fn keep(args: &DemoArgs, out: &str, common: &Common) -> Result<(), Failure> {
         learning_rate: Some(RATE),
         ..TrainSettings::default()
     };
-    let asked =
-        Asked { data: Some("digits".into()), seed: common.seed(), settings, ..Asked::default() };
+    let asked = Asked {
+        data: Some("digits".into()),
+        seed: common.seed(),
+        precision: common.precision.clone(),
+        settings,
+        ..Asked::default()
+    };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(out, overwrite)?;
     let (prepared, machine) = training::prepare("rbm", asked)?;

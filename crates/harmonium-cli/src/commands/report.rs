@@ -8,7 +8,7 @@ use crate::load::{self, Remembered};
 use crate::report::{Ended, Filters, Input, Record, Values, html};
 use crate::{output, plan, render};
 use harmonium::exact;
-use harmonium::machine::{Engine, LayerId, Machine, Role, State, Weights};
+use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
 use harmonium::random::Stream;
 use harmonium::run::{Model, RunDirectory};
 use harmonium::sampling::{Chains, Clamp, MeanField, infer};
@@ -180,7 +180,7 @@ fn pictures(
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = Engine::new(machine);
+    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
     let posterior = data.map(|d| posterior(machine, &engine, d)).transpose()?;
     let Some(&visible) = machine.visible_layers().first() else { return Ok(()) };
     let n = machine.layer(visible).len();

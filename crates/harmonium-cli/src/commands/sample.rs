@@ -7,7 +7,7 @@ use crate::load::Remembered;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
-use harmonium::machine::{Engine, Machine, Role, State};
+use harmonium::machine::{Engine, Machine, Precision, Role, State};
 use harmonium::random::Stream;
 use harmonium::sampling::{Chains, Clamp, MeanField, gibbs, infer};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let machine = &model.machine;
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = start(args, machine, &remembered, stream)?;
-    let engine = Engine::new(machine);
+    let engine = Engine::with_precision(machine, common.precision(Precision::I16));
     let bar = progress::bar(args.sweeps as u64, "sampling", common);
     for done in (0..args.sweeps).step_by(PIECE) {
         let n = PIECE.min(args.sweeps - done);

@@ -51,7 +51,7 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
             format!("use `harmonium train {other}`"),
         ));
     }
-    let table = plan::merge(config, plan::flags(args, common.seed)?);
+    let table = plan::merge(config, plan::flags(args, common)?);
     let (prepared, machine) = prepare(model, plan::typed(&table)?)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
@@ -140,7 +140,7 @@ pub(crate) fn start(
 fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut writer = RunDirectory::resume(&args.out)?;
     let stored = plan::parse(&writer.directory().config()?, "run.toml")?;
-    let flags = plan::flags(args, common.seed)?;
+    let flags = plan::flags(args, common)?;
     plan::check_same(&stored, &flags)?;
     if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
         return Err(Failure::new(

@@ -337,10 +337,10 @@ fn replicas_swap_as_often_as_they_should() {
     assert!((found.rate() - accept).abs() < 5.0 * error, "{} is not {accept}", found.rate());
 }
 
-/// No worse than 5 standard errors below the equilibrium at beta = 3.
+/// No worse than 5 standard errors below the equilibrium at beta = 2.
 #[test]
 fn annealing_finds_the_ground_state() {
-    let betas: Vec<f64> = (1..=300).map(|k| 0.1 * f64::from(k)).collect();
+    let betas: Vec<f64> = (1..=1000).map(|k| 0.02 * f64::from(k)).collect();
     for (name, machine) in discrete() {
         let states = every_state(&machine);
         let energies = machine.energies(&states).unwrap();
@@ -351,8 +351,8 @@ fn annealing_finds_the_ground_state() {
         anneal(&machine, &engine, &Clamp::none(), &mut x, &betas, Stream::new(41)).unwrap();
         let found = machine.energies(&x).unwrap();
         let hits = found.iter().filter(|e| (**e - lowest).abs() < 1e-9).count();
-        // Slow cooling follows the equilibrium at least until beta = 3, well before it freezes.
-        let total: f64 = energies.iter().map(|e| (3.0 * (lowest - e)).exp()).sum();
+        // Slow cooling follows the equilibrium at least until beta = 2, well before it freezes.
+        let total: f64 = energies.iter().map(|e| (2.0 * (lowest - e)).exp()).sum();
         let ground = energies.iter().filter(|e| (**e - lowest).abs() < 1e-9).count() as f64;
         let p = ground / total;
         let least = 64.0 * p - 5.0 * (64.0 * p * (1.0 - p)).sqrt();
