@@ -115,12 +115,11 @@ impl<'d> Monitor<'d> {
         if let Some(chains) = chains {
             let clamp = Clamp::visible(machine);
             let mut x = chains.clone();
-            let found = match ClosedForm::of(machine)? {
-                Some(closed) => closed.free_energies(machine, &closed.thetas(engine, &mut x), &x),
-                None => {
-                    infer(machine, engine, &clamp, &mut x, MeanField::default())?;
-                    energies(machine, &clamp, &x)?
-                }
+            let found = if let Some(closed) = ClosedForm::of(machine)? {
+                closed.free_energies(machine, &closed.thetas(engine, &mut x), &x)
+            } else {
+                infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+                energies(machine, &clamp, &x)?
             };
             add("free_energy.chains", mean_of(&found));
         }

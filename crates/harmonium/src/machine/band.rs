@@ -331,18 +331,18 @@ impl Band {
         if self.panels[0][c].is_quantised() {
             let n_blocks = link.row_scales.len();
             let units = &link.row_units[tile * n_blocks..(tile + 1) * n_blocks];
-            let line =
+            let row =
                 |j: usize| &self.panels[j / PANEL][c].copies.backward[tile * PANEL + j % PANEL].0;
-            add_quantised(source, self.len, line, units, theta, scratch);
+            add_quantised(source, self.len, row, units, theta, scratch);
         } else {
             for half in 0..2 {
                 let part = tile * 2 + half;
                 if part * HALF >= link.n_rows {
                     continue;
                 }
-                let line =
+                let row =
                     |j: usize| &self.panels[j / PANEL][c].transposed[part * PANEL + j % PANEL].0;
-                add_single(source, self.len, line, link.gain, half, theta, scratch);
+                add_single(source, self.len, row, link.gain, half, theta, scratch);
             }
         }
     }

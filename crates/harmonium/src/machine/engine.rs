@@ -219,9 +219,8 @@ impl Engine {
     fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
         self.bands.iter().flat_map(move |band| {
             let mine = band.layer == l;
-            band.links.iter().filter_map(move |link| match mine {
-                true => Some(link.source),
-                false => (link.source == l).then_some(band.layer),
+            band.links.iter().filter_map(move |link| {
+                if mine { Some(link.source) } else { (link.source == l).then_some(band.layer) }
             })
         })
     }

@@ -237,19 +237,15 @@ impl Learner {
                 }
                 let rows = &side.state.layers[l.0];
                 let columns = &mut it.columns[k][l.0];
-                match rows.bits() {
-                    Some(bits) => {
-                        columns.is_bits = true;
-                        let chunk = if it.fields[l.0] { FIELD_CHUNK } else { CHUNK };
-                        columns.words.fill_columns(bits, chunk);
-                    }
-                    None => {
-                        columns.is_bits = false;
-                        columns.numbers.clear();
-                        let (s, t) = (layer.scale, layer.shift);
-                        let bits = rows.numbers().iter().map(|x| ((x - t) / s) as f32);
-                        columns.numbers.extend(bits);
-                    }
+                columns.is_bits = rows.bits().is_some();
+                if let Some(bits) = rows.bits() {
+                    let chunk = if it.fields[l.0] { FIELD_CHUNK } else { CHUNK };
+                    columns.words.fill_columns(bits, chunk);
+                } else {
+                    columns.numbers.clear();
+                    let (s, t) = (layer.scale, layer.shift);
+                    let bits = rows.numbers().iter().map(|x| ((x - t) / s) as f32);
+                    columns.numbers.extend(bits);
                 }
                 let uniform = it.uniform[k].is_some();
                 bit_means(rows, columns, layer, side.weights, uniform, &mut it.bit_means[k][l.0]);
@@ -312,10 +308,7 @@ impl Learner {
         let size = band.links.iter().map(|l| l.n_rows).sum::<usize>() * band.len * n_rows;
         let panels = band.panels.par_iter_mut().zip(&mut self.velocity[b]);
         let panels = panels.zip(&mut self.outputs[b]).enumerate();
-        let run = |(p, ((panel, velocity), output)): (
-            usize,
-            ((&mut Vec<Panel>, &mut Vec<Vec<Row>>), &mut Output),
-        )| {
+        let run = |(p, ((panel, velocity), output)): (usize, OnePanel<'_>)| {
             with_scratch(|scratch| work.run(p, panel, velocity, output, scratch));
         };
         if size > WORTH_THREADS && rayon::current_num_threads() > 1 {
@@ -430,6 +423,9 @@ impl Learner {
         }
     }
 }
+
+/// A panel's weights, their velocity, and what it gives back.
+type OnePanel<'a> = ((&'a mut Vec<Panel>, &'a mut Vec<Vec<Row>>), &'a mut Output);
 
 /// Whether both sides wait for the means of a band's layer.
 fn stacks(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
@@ -553,9 +549,9 @@ impl PanelWork<'_> {
         }
         for (c, (panel, velocity)) in panel.iter_mut().zip(velocity).enumerate() {
             if fields(&self.links[c]) {
-                self.move_by_fields(p, c, panel, velocity, output, &mut buffers, scratch);
+                self.move_by_fields((p, c), panel, velocity, output, &mut buffers, scratch);
             } else {
-                self.move_by_numbers(p, c, panel, velocity, output, &mut buffers, scratch);
+                self.move_by_numbers((p, c), panel, velocity, output, &mut buffers, scratch);
             }
         }
         scratch.panel = buffers;
@@ -608,16 +604,13 @@ impl PanelWork<'_> {
         for (k, range) in ranges.into_iter().enumerate() {
             let rows = &out[range.clone()];
             let sums = &mut output.means[k].0[half * TILE..(half + 1) * TILE];
-            match it.uniform[k] {
-                Some(weight) => {
-                    let total = sum_rows(rows);
-                    sums.iter_mut().zip(total.0).for_each(|(s, t)| *s = weight * t);
-                }
-                None => {
-                    sums.fill(0.0);
-                    for (row, w) in rows.iter().zip(&it.weights[range]) {
-                        sums.iter_mut().zip(row.0).for_each(|(s, x)| *s += w.abs() * x);
-                    }
+            if let Some(weight) = it.uniform[k] {
+                let total = sum_rows(rows);
+                sums.iter_mut().zip(total.0).for_each(|(s, t)| *s = weight * t);
+            } else {
+                sums.fill(0.0);
+                for (row, w) in rows.iter().zip(&it.weights[range]) {
+                    sums.iter_mut().zip(row.0).for_each(|(s, x)| *s += w.abs() * x);
                 }
             }
             let (Some((stream, sweep)), None) = (self.draws[k], self.sides[k]) else {
@@ -665,8 +658,7 @@ impl PanelWork<'_> {
 
     fn move_by_fields(
         &self,
-        p: usize,
-        c: usize,
+        (p, c): (usize, usize),
         panel: &mut Panel,
         velocity: &mut [Row],
         output: &mut Output,
@@ -690,21 +682,20 @@ impl PanelWork<'_> {
             sum_fields(words[1], model, Sign::Minus, &mut first[..n_used], tables);
             finish_fields(first);
             let sides = FieldSums::new(first, places, w_data);
-            self.advance(p, c, &sides, panel, velocity, output);
+            self.advance((p, c), &sides, panel, velocity, output);
         } else {
             sum_fields(words[1], model, Sign::Start, &mut second[..n_used], tables);
             finish_fields(first);
             finish_fields(second);
             let sides =
                 [FieldSums::new(first, places, w_data), FieldSums::new(second, places, -w_model)];
-            self.advance(p, c, &sides, panel, velocity, output);
+            self.advance((p, c), &sides, panel, velocity, output);
         }
     }
 
     fn move_by_numbers(
         &self,
-        p: usize,
-        c: usize,
+        (p, c): (usize, usize),
         panel: &mut Panel,
         velocity: &mut [Row],
         output: &mut Output,
@@ -751,15 +742,14 @@ impl PanelWork<'_> {
             }
         }
         let sums = SingleSums { sums: single, places };
-        self.advance(p, c, &sums, panel, velocity, output);
+        self.advance((p, c), &sums, panel, velocity, output);
     }
 
     /// Moves the weights of one link and what follows from them.
     #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
     fn advance<G: Gradient>(
         &self,
-        p: usize,
-        c: usize,
+        (p, c): (usize, usize),
         gradient: &G,
         panel: &mut Panel,
         velocity: &mut [Row],

@@ -31,7 +31,7 @@ pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
 pub(crate) use learn::{Learner, Settings, SideRows, Squares};
-pub(crate) use state::Meaning;
+pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;
 use harmonium_kernels::dense::{add_scaled, dot};

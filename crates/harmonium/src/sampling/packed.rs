@@ -5,7 +5,7 @@
 //! natural parameters from the kernels and lets the units respond row by row.
 
 use super::walk::{Heat, Place, Response, Scratch, Walk};
-use crate::machine::{Engine, LayerId, Precision, Source, State, with_scratch};
+use crate::machine::{Engine, LayerId, LayerState, Precision, Source, State, with_scratch};
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::Site;
@@ -55,6 +55,12 @@ pub(super) fn visit(
     BUFFERS.set(buffers);
 }
 
+/// Whether a visit of a layer with `len` entries is large enough to share it out.
+fn worth_threads(x: &State, len: usize) -> bool {
+    let entries: usize = x.layers.iter().map(|l| l.len).sum();
+    x.n_rows() * entries * len / 2 > WORTH_THREADS
+}
+
 /// Runs `work` on every panel of 64 columns and its part of `out`, which has `per_panel` entries
 /// for each.
 fn each_panel<T: Send>(
@@ -87,8 +93,8 @@ fn sample_bits(
     betas_of(walk.heat, n_rows, betas);
     let site = Site::new(0, sweep, l.0);
     let resolution = resolution(engine.precision());
-    let size = n_rows * x.layers.iter().map(|l| l.len).sum::<usize>() * PANEL;
-    each_panel(words, n_rows, size * n_panels / 2 > WORTH_THREADS, |panel, words| {
+    let parallel = worth_threads(x, layer.len);
+    each_panel(words, n_rows, parallel, |panel, words| {
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);
             let mut bits = std::mem::take(&mut scratch.words);
@@ -153,7 +159,7 @@ pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> 
     if engine.precision() == Precision::F64 {
         out.resize(n_rows * layer.len, 0.0);
         let rows: Vec<usize> = (0..n_rows).collect();
-        let values: Vec<&mut [f64]> = x.layers.iter_mut().map(|l| l.numbers_mut()).collect();
+        let values: Vec<&mut [f64]> = x.layers.iter_mut().map(LayerState::numbers_mut).collect();
         engine.theta_into(l, &values, &rows, &mut out);
         return out;
     }
@@ -172,8 +178,7 @@ fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], o
     let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
     let n_panels = len.div_ceil(PANEL);
     out.resize(n_panels * n_rows * PANEL, 0.0);
-    let size = n_rows * x.layers.iter().map(|l| l.len).sum::<usize>() * PANEL;
-    let parallel = size * n_panels / 2 > WORTH_THREADS;
+    let parallel = worth_threads(x, len);
     each_panel(out, n_rows * PANEL, parallel, |panel, out| {
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);

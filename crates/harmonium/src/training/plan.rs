@@ -249,11 +249,10 @@ impl Plan {
     pub(super) fn engine_precision(&self, machine: &Machine) -> Precision {
         match self.precision {
             Numbers::F64 => Precision::F64,
-            Numbers::F32 => Precision::F32,
             Numbers::I16 => Precision::I16,
             Numbers::Auto if self.rule == Rule::Exact => Precision::F64,
             Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
-            Numbers::Auto => Precision::F32,
+            Numbers::F32 | Numbers::Auto => Precision::F32,
         }
     }
 
