@@ -11,6 +11,7 @@ mod gibbs;
 mod instructions;
 mod machine;
 mod peers;
+mod precision;
 mod products;
 mod report;
 mod scaling;
@@ -38,8 +39,9 @@ fn main() -> ExitCode {
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        ["reproduce", "precision"] => precision::run(),
         _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes"
+             reproduce bars-and-stripes, precision"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))
