@@ -342,11 +342,10 @@ mod tests {
             for _ in 0..400 {
                 rbm.step(threads);
             }
-            for i in 50..100 {
-                let ones: f32 = rbm.visible.row(i).iter().sum();
-                // A row that mixes both kinds has 35 ± 4 ones.
-                assert!(!(18.0..=52.0).contains(&ones), "{side:?}: row {i} has {ones} of 70");
-            }
+            // A row that mixes both kinds has 35 ± 4 ones; few chains are under way between them.
+            let ones = |i: usize| rbm.visible.row(i).iter().sum::<f32>();
+            let mixed = (50..100).filter(|&i| (18.0..=52.0).contains(&ones(i))).count();
+            assert!(mixed <= 5, "{side:?}: {mixed} of 50 rows mix ones and zeros");
             let all: f32 = (50..100).map(|i| rbm.visible.row(i)[0]).sum();
             assert!((10.0..40.0).contains(&all), "{side:?}: {all} of 50 rows are ones");
         }

@@ -32,6 +32,21 @@ pub(crate) fn exp_neg(x: f32) -> f32 {
 }
 
 fast! {
+    /// Starts every row with the same natural parameters.
+    pub fn start_rows[](theta: &mut [Wide], line: &Wide) = start_rows_portable;
+}
+
+#[inline(always)]
+fn start_rows_portable(theta: &mut [Wide], line: &Wide) {
+    let line = line.0;
+    for row in theta {
+        for l in 0..TILE {
+            row.0[l] = line[l];
+        }
+    }
+}
+
+fast! {
     /// Replaces each natural parameter by its probability.
     pub fn probabilities[](theta: &mut [Wide]) = probabilities_portable;
 }

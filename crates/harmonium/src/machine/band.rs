@@ -10,7 +10,9 @@ use super::LayerId;
 use super::learn::PanelBuffers;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::{Form, Samples};
-use harmonium_kernels::line::{HALF, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut};
+use harmonium_kernels::line::{
+    HALF, Line, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut,
+};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::tables::{self, BLOCK, Tables};
 use harmonium_kernels::update::{Copies, add_row_sums, scale_for, transpose_single};
@@ -331,20 +333,46 @@ impl Band {
         if self.panels[0][c].is_quantised() {
             let n_blocks = link.row_scales.len();
             let units = &link.row_units[tile * n_blocks..(tile + 1) * n_blocks];
-            let row =
-                |j: usize| &self.panels[j / PANEL][c].copies.backward[tile * PANEL + j % PANEL].0;
-            add_quantised(source, self.len, row, units, theta, scratch);
+            let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
+            let pieces = Pieces::new(self.panels.len(), piece);
+            add_quantised(source, self.len, |j| pieces.row(j), units, theta, scratch);
         } else {
             for half in 0..2 {
                 let part = tile * 2 + half;
                 if part * HALF >= link.n_rows {
                     continue;
                 }
-                let row =
-                    |j: usize| &self.panels[j / PANEL][c].transposed[part * PANEL + j % PANEL].0;
+                let piece = |p: usize| &self.panels[p][c].transposed[part * PANEL..][..PANEL];
+                let pieces = Pieces::new(self.panels.len(), piece);
+                let row = |j| pieces.row(j);
                 add_single(source, self.len, row, link.gain, half, theta, scratch);
             }
         }
+    }
+}
+
+/// One tile of transposed rows, the pieces of all panels looked up beforehand.
+struct Pieces<'a, T, const L: usize> {
+    first: [&'a [Line<T, L>]; PIECES],
+    /// Those of the panels beyond, which few layers have.
+    rest: Vec<&'a [Line<T, L>]>,
+}
+
+/// Panels whose pieces need no memory of their own: 2048 columns.
+const PIECES: usize = 32;
+
+impl<'a, T, const L: usize> Pieces<'a, T, L> {
+    fn new(n: usize, piece: impl Fn(usize) -> &'a [Line<T, L>]) -> Self {
+        let mut first: [&[Line<T, L>]; PIECES] = [&[]; PIECES];
+        first.iter_mut().enumerate().take(n).for_each(|(p, out)| *out = piece(p));
+        Self { first, rest: (PIECES..n).map(piece).collect() }
+    }
+
+    #[inline]
+    fn row(&self, j: usize) -> &'a [T; L] {
+        let p = j / PANEL;
+        let piece = if p < PIECES { self.first[p] } else { self.rest[p - PIECES] };
+        &piece[j % PANEL].0
     }
 }
 

@@ -10,6 +10,7 @@ use super::{LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::line::{TILE, Wide};
+use harmonium_kernels::response::start_rows;
 use serde::{Deserialize, Serialize};
 
 /// In which numbers samplers multiply.
@@ -234,7 +235,7 @@ impl Engine {
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        theta.fill(self.layers[l.0].lines[tile]);
+        start_rows(theta, &self.layers[l.0].lines[tile]);
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
                 if band.layer == l {

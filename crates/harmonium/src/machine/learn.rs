@@ -22,7 +22,7 @@ use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{
-    Byte, Resolution, probabilities, sample_means, sum_rows, to_fields,
+    Byte, Resolution, probabilities, sample_means, start_rows, sum_rows, to_fields,
 };
 use harmonium_kernels::tables::{
     CHUNK, FIELD_CHUNK, LEVELS, Sign, finish_fields, sum_fields, sum_single,
@@ -577,7 +577,7 @@ impl PanelWork<'_> {
         let it = self.prepared;
         let (data, model) = out.split_at_mut(it.n[0]);
         if self.stacked {
-            out.fill(self.lines[tile]);
+            start_rows(out, &self.lines[tile]);
             for (link, panel) in self.links.iter().zip(panel) {
                 panel.add(link, half, &it.stacked[link.source.0], out, scratch);
             }
@@ -588,7 +588,7 @@ impl PanelWork<'_> {
                     gather(state, tile, self.len, (scale, shift), rows);
                     continue;
                 }
-                rows.fill(self.lines[tile]);
+                start_rows(rows, &self.lines[tile]);
                 for (link, panel) in self.links.iter().zip(panel) {
                     panel.add(link, half, &it.apart[k][link.source.0], rows, scratch);
                 }
