@@ -38,11 +38,8 @@ fast! {
 
 #[inline(always)]
 fn start_rows_portable(theta: &mut [Wide], line: &Wide) {
-    let line = line.0;
     for row in theta {
-        for l in 0..TILE {
-            row.0[l] = line[l];
-        }
+        *row = *line;
     }
 }
 
