@@ -21,7 +21,7 @@ pub const CHUNK: usize = GROUP * TABLES;
 pub const BLOCK: usize = 320;
 /// Tables of small fields that are summed in 8 bits before they are widened.
 const FIELD_TABLES: usize = 4;
-/// Most levels of a field: as many rows as [`FIELD_TABLES`] have of them stay below 256.
+/// Most levels of a field: 20 rows of them, which four tables hold, stay below 256.
 pub const LEVELS: u32 = 12;
 /// Rows of small fields that one word of indices covers: the sums are wider than those of weights,
 /// so it pays to touch them less often.
