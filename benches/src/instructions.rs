@@ -14,13 +14,13 @@ use harmonium::sampling::Chains;
 use harmonium::training::{Numbers, Plan, Rule, Trainer, initialise};
 use harmonium_data::Dataset;
 use harmonium_kernels::line::{Fields, Line, PANEL, Row, Sums, TILE, Wide};
+use harmonium_kernels::quantised::{Copies, Dots, update_quantised};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::response::{
     Byte, Resolution, probabilities, sample, sample_means, to_fields,
 };
-use harmonium_kernels::update::{
-    Copies, Dots, FieldSums, RankOne, SingleSums, Step, update, update_quantised,
-};
+use harmonium_kernels::tables::BLOCK;
+use harmonium_kernels::update::{FieldSums, RankOne, SingleSums, Step, update};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -280,8 +280,9 @@ fn updates(quantised: bool, n: usize) {
         let sums = vec![Line([1; PANEL]); n_rows];
         let sums: &[Sums] = &sums;
         let gradient = FieldSums::new(sums, &places, 1e-2);
-        let (mut copies, scales) = (Copies::new(n_rows), vec![1.0; n_rows]);
-        copies.quantise(&weights);
+        let scales = vec![1.0; n_rows.div_ceil(BLOCK)];
+        let mut copies = Copies::new(n_rows);
+        scales.iter().enumerate().for_each(|(b, s)| copies.quantise(&weights, b, *s));
         let (mut column_dots, mut row_dots) = (Row::ZERO, vec![0.0; n_rows]);
         for _ in 0..n {
             let (w, v, shift) = (&mut weights, &mut velocity, Row::ZERO);
@@ -295,7 +296,7 @@ fn updates(quantised: bool, n: usize) {
         }
     } else {
         let sums = vec![Row::ZERO; n_rows];
-        let gradient = SingleSums { sums: &sums, places: &places };
+        let gradient = SingleSums::new(&sums, &places);
         (0..n).for_each(|_| update(&gradient, terms, step, &mut weights, &mut velocity));
     }
 }

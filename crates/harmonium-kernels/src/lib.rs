@@ -12,6 +12,7 @@ mod dispatch;
 pub mod index;
 pub mod line;
 pub mod log_product;
+pub mod quantised;
 pub mod random;
 pub mod real;
 pub mod response;

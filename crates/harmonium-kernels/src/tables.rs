@@ -29,6 +29,9 @@ pub const FIELD_CHUNK: usize = GROUP * MOST_TABLES;
 
 const ENTRIES: usize = 1 << GROUP;
 const INDEX: usize = ENTRIES - 1;
+/// Bits of an address inside an entry of 64 bytes.
+#[cfg(target_arch = "x86_64")]
+const ENTRY: usize = 6;
 
 /// Room for the tables of one chunk, `L` columns each.
 #[derive(Clone, Debug)]
@@ -113,11 +116,19 @@ fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     used
 }
 
+/// What the five bits `5 G..5 G + 5` of a word pick from table `G`.
 #[inline(always)]
-fn entry<T: Element, const L: usize>(tables: &Tables<T, L>, g: usize, word: u64) -> &[T; L] {
+fn entry<const G: usize, const WIDE: bool, T: Element, const L: usize>(
+    tables: &Tables<T, L>,
+    word: u64,
+) -> &[T; L] {
+    #[cfg(target_arch = "x86_64")]
+    let word = if WIDE { turned::<G>(word) >> ENTRY } else { word >> (GROUP * G) };
+    #[cfg(not(target_arch = "x86_64"))]
+    let word = word >> (GROUP * G);
     #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
-    let index = (word >> (GROUP * g)) as usize & INDEX;
-    &tables.0[g][index].0
+    let index = word as usize & INDEX;
+    &tables.0[G][index].0
 }
 
 #[inline(always)]
@@ -127,47 +138,70 @@ fn add<T: Element, const L: usize>(sum: &mut [T; L], entry: &[T; L]) {
     }
 }
 
+/// The word turned so that the five bits of table `G` stand where their entry's address has them:
+/// turning and masking are two instructions, where a shift would need a copy before it.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn turned<const G: usize>(word: u64) -> u64 {
+    let out;
+    #[expect(unsafe_code, reason = "the compiler turns a rotation whose ends are masked to shifts")]
+    // SAFETY: the instruction reads and writes registers alone; the callers are compiled for BMI2
+    // and run only where it was detected.
+    unsafe {
+        std::arch::asm!(
+            "rorx {out}, {word}, {by}",
+            out = lateout(reg) out,
+            word = in(reg) word,
+            by = const (64 + GROUP * G - ENTRY) % 64,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    out
+}
+
+/// Does `$work` for each of the first `U` tables, whose number is a constant in it: the compiler
+/// would keep a loop, whose branches cost more than the sums.
+macro_rules! each_table {
+    ($U:ident, $G:ident, $work:block) => {
+        each_table!(@ $U, $G, $work, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
+    (@ $U:ident, $G:ident, $work:block, $($g:literal)*) => {
+        $(if $g < $U {
+            const $G: usize = $g;
+            $work
+        })*
+    };
+}
+
 /// Adds to `sum` what `word` picks from the first `U` tables.
 #[inline(always)]
-fn gather<T: Element, const L: usize, const U: usize>(
+fn gather<const U: usize, const WIDE: bool, T: Element, const L: usize>(
     sum: &mut [T; L],
     tables: &Tables<T, L>,
     word: u64,
 ) {
-    for g in 0..U {
-        add(sum, entry(tables, g, word));
-    }
+    each_table!(U, G, { add(sum, entry::<G, WIDE, T, L>(tables, word)) });
 }
 
 /// The same for two samples at once, which hides the latency of the loads.
 #[inline(always)]
-fn gather_two<T: Element, const L: usize, const U: usize>(
+fn gather_two<const U: usize, const WIDE: bool, T: Element, const L: usize>(
     (a, b): (&mut [T; L], &mut [T; L]),
     tables: &Tables<T, L>,
     words: [u64; 2],
 ) {
-    for g in 0..U {
-        add(a, entry(tables, g, words[0]));
-        add(b, entry(tables, g, words[1]));
-    }
+    each_table!(U, G, {
+        add(a, entry::<G, WIDE, T, L>(tables, words[0]));
+        add(b, entry::<G, WIDE, T, L>(tables, words[1]));
+    });
 }
 
-/// Runs `$body` with `$U` a constant that equals `$used`.
+/// Runs `$pass` with a constant that equals `$used`.
 macro_rules! with_tables {
-    ($used:expr, $pass:ident, $args:tt) => {
+    ($used:expr, $pass:ident, $($n:literal)*, $last:literal) => {
         match $used {
-            1 => $pass!(1, $args),
-            2 => $pass!(2, $args),
-            3 => $pass!(3, $args),
-            4 => $pass!(4, $args),
-            5 => $pass!(5, $args),
-            6 => $pass!(6, $args),
-            7 => $pass!(7, $args),
-            8 => $pass!(8, $args),
-            9 => $pass!(9, $args),
-            10 => $pass!(10, $args),
-            11 => $pass!(11, $args),
-            _ => $pass!(12, $args),
+            $($n => $pass!($n),)*
+            _ => $pass!($last),
         }
     };
 }
@@ -209,18 +243,40 @@ fn add_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
             let n_tables = build_chunk::<_, HALF, 8>(tables, 0, columns.len(), row, |w| w * gain);
             let (now, rest) = words.split_at(n);
             words = rest;
-            macro_rules! pass {
-                ($U:literal, ()) => {
-                    add_chunk::<$U>(now, tables, half, theta)
-                };
-            }
-            with_tables!(n_tables, pass, ());
+            add_chunk(now, tables, n_tables, half, theta);
         }
     }
 }
 
+fast! {
+    /// Adds what the samples pick from the first `n_tables` tables.
+    fn add_chunk[](
+        words: &[u64],
+        tables: &Tables<f32, HALF>,
+        n_tables: usize,
+        half: usize,
+        theta: &mut [Wide],
+    ) = add_chunk_in::<false>, wide add_chunk_in::<true>;
+}
+
 #[inline(always)]
-fn add_chunk<const U: usize>(
+fn add_chunk_in<const WIDE: bool>(
+    words: &[u64],
+    tables: &Tables<f32, HALF>,
+    n_tables: usize,
+    half: usize,
+    theta: &mut [Wide],
+) {
+    macro_rules! pass {
+        ($U:literal) => {
+            add_tables::<$U, WIDE>(words, tables, half, theta)
+        };
+    }
+    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
+}
+
+#[inline(always)]
+fn add_tables<const U: usize, const WIDE: bool>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
     half: usize,
@@ -232,11 +288,11 @@ fn add_chunk<const U: usize>(
         let [a, b] = pair;
         let (a, b) = (half_of(a, half), half_of(b, half));
         let (mut x, mut y) = (*a, *b);
-        gather_two::<_, HALF, U>((&mut x, &mut y), tables, w);
+        gather_two::<U, WIDE, _, HALF>((&mut x, &mut y), tables, w);
         (*a, *b) = (x, y);
     }
     for (t, &w) in last.iter_mut().zip(last_word) {
-        gather::<_, HALF, U>(half_of(t, half), tables, w);
+        gather::<U, WIDE, _, HALF>(half_of(t, half), tables, w);
     }
 }
 
@@ -247,9 +303,10 @@ fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
 }
 
 fast! {
-    /// `theta[r][l] += unit[i / BLOCK][l] * Σ_i x[r][i] row(i)[l]` for bits given as index words
-    /// over the rows of weights that are used, with 16-bit sums that are widened after each [`BLOCK`] of rows. The scale of a block must be such that no subset of
-    /// its rows can overflow.
+    /// `theta[r][l] += unit[i / BLOCK] * Σ_i x[r][i] row(i)[l]` for bits given as index words over
+    /// the rows of weights that are used, with 16-bit sums that are widened after each [`BLOCK`] of
+    /// rows; `start[l]` stands for what was there, if it is given. The scale of a block must be
+    /// such that no subset of its rows can overflow.
     ///
     /// # Panics
     ///
@@ -258,7 +315,8 @@ fast! {
         words: &[u64],
         used: &Used,
         row: R,
-        unit: &[Wide],
+        unit: &[f32],
+        start: Option<&Wide>,
         theta: &mut [Wide],
         sums: &mut [Quantum],
         tables: &mut Tables<i16, TILE>,
@@ -270,7 +328,8 @@ fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     words: &[u64],
     used: &Used,
     row: R,
-    unit: &[Wide],
+    unit: &[f32],
+    mut start: Option<&Wide>,
     theta: &mut [Wide],
     sums: &mut [Quantum],
     tables: &mut Tables<i16, TILE>,
@@ -279,31 +338,101 @@ fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     let n = theta.len();
     let sums = &mut sums[..n];
     let mut words = words;
-    for (block, unit) in (0..used.n_blocks()).zip(unit) {
+    for (block, &unit) in (0..used.n_blocks()).zip(unit) {
         let of_block = used.block(block);
         for (k, columns) in of_block.chunks(CHUNK).enumerate() {
             let row = |i: usize| row(columns[i] as usize);
             let n_tables = build_chunk::<_, TILE, 16>(tables, 0, columns.len(), row, |w| w);
             let (now, rest) = words.split_at(n);
             words = rest;
-            let place = (k == 0, (k + 1) * CHUNK >= of_block.len());
-            macro_rules! pass {
-                ($U:literal, ()) => {
-                    quantised_chunk::<$U>(now, tables, place, unit, theta, sums)
-                };
+            let end = match (start, (k + 1) * CHUNK < of_block.len()) {
+                (_, true) => End::Open,
+                (Some(start), false) => End::Start(unit, start),
+                (None, false) => End::Add(unit),
+            };
+            quantised_chunk(now, tables, n_tables, k == 0, end, theta, sums);
+        }
+        if !of_block.is_empty() {
+            start = None;
+        }
+    }
+    if let Some(start) = start {
+        theta.fill(*start);
+    }
+}
+
+/// What becomes of 16-bit sums after a chunk.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    /// They go on.
+    Open,
+    /// Times a unit they are added to what is there.
+    Add(f32),
+    /// Times a unit they are added to a start.
+    Start(f32, &'a Wide),
+}
+
+fast! {
+    /// One chunk of a block, which may be its first.
+    fn quantised_chunk[](
+        words: &[u64],
+        tables: &Tables<i16, TILE>,
+        n_tables: usize,
+        starts: bool,
+        end: End<'_>,
+        theta: &mut [Wide],
+        sums: &mut [Quantum],
+    ) = quantised_chunk_in::<false>, wide quantised_chunk_in::<true>;
+}
+
+#[inline(always)]
+fn quantised_chunk_in<const WIDE: bool>(
+    words: &[u64],
+    tables: &Tables<i16, TILE>,
+    n_tables: usize,
+    starts: bool,
+    end: End<'_>,
+    theta: &mut [Wide],
+    sums: &mut [Quantum],
+) {
+    macro_rules! pass {
+        ($U:literal) => {
+            if starts {
+                quantised_tables::<$U, true, WIDE>(words, tables, end, theta, sums);
+            } else {
+                quantised_tables::<$U, false, WIDE>(words, tables, end, theta, sums);
             }
-            with_tables!(n_tables, pass, ());
+        };
+    }
+    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
+}
+
+#[inline(always)]
+fn quantised_tables<const U: usize, const STARTS: bool, const WIDE: bool>(
+    words: &[u64],
+    tables: &Tables<i16, TILE>,
+    end: End<'_>,
+    theta: &mut [Wide],
+    sums: &mut [Quantum],
+) {
+    // What follows the sum is chosen outside the loop over samples.
+    match end {
+        End::Open => pass_two::<U, STARTS, 0, WIDE>(words, tables, (0.0, &Wide::ZERO), theta, sums),
+        End::Add(unit) => {
+            pass_two::<U, STARTS, 1, WIDE>(words, tables, (unit, &Wide::ZERO), theta, sums);
+        }
+        End::Start(unit, start) => {
+            pass_two::<U, STARTS, 2, WIDE>(words, tables, (unit, start), theta, sums);
         }
     }
 }
 
-/// One chunk of a block; whether it is the first, and whether it is the last.
+/// Sums what all samples pick, two at a time. `END` is 0 to go on, 1 to add, 2 to start.
 #[inline(always)]
-fn quantised_chunk<const U: usize>(
+fn pass_two<const U: usize, const STARTS: bool, const END: u8, const WIDE: bool>(
     words: &[u64],
     tables: &Tables<i16, TILE>,
-    (starts, ends): (bool, bool),
-    unit: &Wide,
+    (unit, start): (f32, &Wide),
     theta: &mut [Wide],
     sums: &mut [Quantum],
 ) {
@@ -311,30 +440,31 @@ fn quantised_chunk<const U: usize>(
     let (theta_pairs, last_theta) = theta.as_chunks_mut::<2>();
     let (word_pairs, last_word) = words.as_chunks::<2>();
     for ((pair, t), &w) in pairs.iter_mut().zip(theta_pairs).zip(word_pairs) {
-        let (mut a, mut b) = if starts { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
-        gather_two::<_, TILE, U>((&mut a, &mut b), tables, w);
-        if ends {
-            widen(&a, unit, &mut t[0]);
-            widen(&b, unit, &mut t[1]);
-        } else {
+        let (mut a, mut b) = if STARTS { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
+        gather_two::<U, WIDE, _, TILE>((&mut a, &mut b), tables, w);
+        if END == 0 {
             (pair[0].0, pair[1].0) = (a, b);
+        } else {
+            widen::<END>(&a, unit, start, &mut t[0]);
+            widen::<END>(&b, unit, start, &mut t[1]);
         }
     }
     for ((s, t), &w) in last.iter_mut().zip(last_theta).zip(last_word) {
-        let mut sum = if starts { [0; TILE] } else { s.0 };
-        gather::<_, TILE, U>(&mut sum, tables, w);
-        if ends {
-            widen(&sum, unit, t);
-        } else {
+        let mut sum = if STARTS { [0; TILE] } else { s.0 };
+        gather::<U, WIDE, _, TILE>(&mut sum, tables, w);
+        if END == 0 {
             s.0 = sum;
+        } else {
+            widen::<END>(&sum, unit, start, t);
         }
     }
 }
 
 #[inline(always)]
-fn widen(sum: &[i16; TILE], unit: &Wide, theta: &mut Wide) {
+fn widen<const END: u8>(sum: &[i16; TILE], unit: f32, start: &Wide, theta: &mut Wide) {
     for l in 0..TILE {
-        theta.0[l] = f32::from(sum[l]).mul_add(unit.0[l], theta.0[l]);
+        let before = if END == 2 { start.0[l] } else { theta.0[l] };
+        theta.0[l] = f32::from(sum[l]).mul_add(unit, before);
     }
 }
 
@@ -426,7 +556,7 @@ fast! {
         lists: &Lists,
         n_rows: usize,
         row: R,
-        unit: &[Wide],
+        unit: &[f32],
         theta: &mut [Wide],
     ) = add_quantised_listed_portable;
 }
@@ -436,15 +566,15 @@ fn add_quantised_listed_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     lists: &Lists,
     n_rows: usize,
     row: R,
-    unit: &[Wide],
+    unit: &[f32],
     theta: &mut [Wide],
 ) {
     assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_listed: a unit for each block");
     let n = theta.len();
-    for (block, (first, unit)) in (0..n_rows).step_by(BLOCK).zip(unit).enumerate() {
+    for (block, (first, &unit)) in (0..n_rows).step_by(BLOCK).zip(unit).enumerate() {
         for (r, theta) in theta.iter_mut().enumerate() {
             let sum = listed(lists.of(block, n, r), first, row);
-            widen(&sum, unit, theta);
+            widen::<1>(&sum, unit, &Wide::ZERO, theta);
         }
     }
 }
@@ -517,37 +647,58 @@ fn sum_fields_portable(
         let used = build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w);
         let words = &words[k * n..(k + 1) * n];
         let sign = if k > 0 && sign == Sign::Start { Sign::Plus } else { sign };
-        macro_rules! pass {
-            ($U:literal, ()) => {
-                match sign {
-                    Sign::Start => fields_chunk::<$U, 0>(words, tables, sums),
-                    Sign::Plus => fields_chunk::<$U, 1>(words, tables, sums),
-                    Sign::Minus => fields_chunk::<$U, 2>(words, tables, sums),
-                }
-            };
-        }
-        with_tables!(used, pass, ());
+        fields_chunk(words, tables, used, sign, sums);
     }
+}
+
+fast! {
+    /// Adds what the columns pick from the first `n_tables` tables.
+    fn fields_chunk[](
+        words: &[u64],
+        tables: &Tables<u16, TILE>,
+        n_tables: usize,
+        sign: Sign,
+        sums: &mut [Sums],
+    ) = fields_chunk_in::<false>, wide fields_chunk_in::<true>;
+}
+
+#[inline(always)]
+fn fields_chunk_in<const WIDE: bool>(
+    words: &[u64],
+    tables: &Tables<u16, TILE>,
+    n_tables: usize,
+    sign: Sign,
+    sums: &mut [Sums],
+) {
+    macro_rules! pass {
+        ($U:literal) => {
+            match sign {
+                Sign::Start => fields_tables::<$U, 0, WIDE>(words, tables, sums),
+                Sign::Plus => fields_tables::<$U, 1, WIDE>(words, tables, sums),
+                Sign::Minus => fields_tables::<$U, 2, WIDE>(words, tables, sums),
+            }
+        };
+    }
+    with_tables!(n_tables, pass, 1 2 3 4 5 6 7 8 9 10 11, 12);
 }
 
 /// `SIGN` is 0 to start, 1 to add, 2 to subtract.
 #[inline(always)]
-fn fields_chunk<const U: usize, const SIGN: u8>(
+fn fields_tables<const U: usize, const SIGN: u8, const WIDE: bool>(
     words: &[u64],
     tables: &Tables<u16, TILE>,
     sums: &mut [Sums],
 ) {
     for (sums, &word) in sums.iter_mut().zip(words) {
         let (mut low, mut high) = ([0_u16; TILE], [0_u16; TILE]);
-        let mut small = *entry(tables, 0, word);
-        for g in 1..U {
-            if g % FIELD_TABLES == 0 {
+        let mut small = [0_u16; TILE];
+        each_table!(U, G, {
+            if G % FIELD_TABLES == 0 && G > 0 {
                 flush(&small, &mut low, &mut high);
-                small = *entry(tables, g, word);
-            } else {
-                add(&mut small, entry(tables, g, word));
+                small = [0; TILE];
             }
-        }
+            add(&mut small, entry::<G, WIDE, _, TILE>(tables, word));
+        });
         flush(&small, &mut low, &mut high);
         for (out, sum) in sums.0.as_chunks_mut::<TILE>().0.iter_mut().zip([&low, &high]) {
             for l in 0..TILE {
@@ -623,12 +774,7 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
         let end = n_rows.min(first + CHUNK);
         let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| w);
         let words = &words[k * n..(k + 1) * n];
-        macro_rules! pass {
-            ($U:literal, ()) => {
-                sum_chunk::<$U>(words, tables, starts && k == 0, sub, sums)
-            };
-        }
-        with_tables!(used, pass, ());
+        sum_chunk(words, tables, used, starts && k == 0, sub, sums);
     }
 }
 
@@ -637,8 +783,37 @@ fn part_of(row: &mut Row, sub: usize) -> &mut [f32; HALF] {
     &mut row.0.as_chunks_mut::<HALF>().0[sub]
 }
 
+fast! {
+    /// Adds what the columns pick from the first `n_tables` tables.
+    fn sum_chunk[](
+        words: &[u64],
+        tables: &Tables<f32, HALF>,
+        n_tables: usize,
+        starts: bool,
+        sub: usize,
+        sums: &mut [Row],
+    ) = sum_chunk_in::<false>, wide sum_chunk_in::<true>;
+}
+
 #[inline(always)]
-fn sum_chunk<const U: usize>(
+fn sum_chunk_in<const WIDE: bool>(
+    words: &[u64],
+    tables: &Tables<f32, HALF>,
+    n_tables: usize,
+    starts: bool,
+    sub: usize,
+    sums: &mut [Row],
+) {
+    macro_rules! pass {
+        ($U:literal) => {
+            sum_tables::<$U, WIDE>(words, tables, starts, sub, sums)
+        };
+    }
+    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
+}
+
+#[inline(always)]
+fn sum_tables<const U: usize, const WIDE: bool>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
     starts: bool,
@@ -650,13 +825,13 @@ fn sum_chunk<const U: usize>(
     for ([a, b], &w) in pairs.iter_mut().zip(word_pairs) {
         let (a, b) = (part_of(a, sub), part_of(b, sub));
         let (mut x, mut y) = if starts { ([0.0; HALF], [0.0; HALF]) } else { (*a, *b) };
-        gather_two::<_, HALF, U>((&mut x, &mut y), tables, w);
+        gather_two::<U, WIDE, _, HALF>((&mut x, &mut y), tables, w);
         (*a, *b) = (x, y);
     }
     for (s, &w) in last.iter_mut().zip(last_word) {
         let s = part_of(s, sub);
         let mut x = if starts { [0.0; HALF] } else { *s };
-        gather::<_, HALF, U>(&mut x, tables, w);
+        gather::<U, WIDE, _, HALF>(&mut x, tables, w);
         *s = x;
     }
 }

@@ -204,7 +204,7 @@ fn samples_give_the_same_sums_in_either_form() {
             samples.fill(&[&a, &b]);
             assert_eq!(samples.n_rows(), n);
             let listed = listed && a.count_ones() + b.count_ones() > 0;
-            let (mut theta, unit) = (vec![Wide::ZERO; n], [Line([1.0; 32]); 2]);
+            let (mut theta, unit) = (vec![Wide::ZERO; n], [1.0; 2]);
             let row = |i: usize| &weights[i].0;
             match samples.form() {
                 Form::Lists(lists) => {
@@ -214,7 +214,7 @@ fn samples_give_the_same_sums_in_either_form() {
                 Form::Words(words, used) => {
                     assert!(!listed, "density {density}");
                     let (sums, tables) = (&mut vec![Quantum::ZERO; n], &mut Tables::default());
-                    add_quantised(words, used, row, &unit, &mut theta, sums, tables);
+                    add_quantised(words, used, row, &unit, None, &mut theta, sums, tables);
                 }
             }
             for (r, theta) in theta.iter().enumerate() {

@@ -115,12 +115,12 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
 fn naive_quantised(
     bits: &BitMatrix,
     weights: &[Quantum],
-    unit: &[Wide],
+    unit: &[f32],
     before: &[Wide],
 ) -> Vec<Wide> {
     let (n_rows, mut expected) = (weights.len(), before.to_vec());
     for (r, expected) in expected.iter_mut().enumerate() {
-        for (block, unit) in (0..n_rows).step_by(BLOCK).zip(unit) {
+        for (block, &unit) in (0..n_rows).step_by(BLOCK).zip(unit) {
             let mut sum = [0_i32; TILE];
             for i in (block..n_rows.min(block + BLOCK)).filter(|&i| bits.get(r, i)) {
                 for l in 0..TILE {
@@ -129,7 +129,7 @@ fn naive_quantised(
             }
             for l in 0..TILE {
                 let sum = f32::from(i16::try_from(sum[l]).expect("no block overflows"));
-                expected.0[l] = sum.mul_add(unit.0[l], expected.0[l]);
+                expected.0[l] = sum.mul_add(unit, expected.0[l]);
             }
         }
     }
@@ -142,7 +142,8 @@ fn quantised_sums_are_exact() {
     for (n_rows, n) in shapes() {
         for density in DENSITIES {
             let weights: Vec<Quantum> = lines(n_rows, 2, quantum);
-            let unit: Vec<Wide> = lines(n_rows.div_ceil(BLOCK), 4, real);
+            let unit: Vec<f32> =
+                lines::<_, 1>(n_rows.div_ceil(BLOCK), 4, real).iter().map(|x| x.0[0]).collect();
             let before: Vec<Wide> = lines(n, 3, real);
             let row = |i: usize| &weights[i].0;
             for bits in samples(n, n_rows, density) {
@@ -151,10 +152,10 @@ fn quantised_sums_are_exact() {
                 let (words, used) = samples.words();
                 let sums = &mut vec![Line([77; TILE]); n + 1];
                 let mut theta = before.clone();
-                add_quantised(words, used, row, &unit, &mut theta, sums, tables);
+                add_quantised(words, used, row, &unit, None, &mut theta, sums, tables);
                 assert_same(&theta, &expected, "add_quantised");
                 theta.clone_from(&before);
-                add_quantised_portable(words, used, row, &unit, &mut theta, sums, tables);
+                add_quantised_portable(words, used, row, &unit, None, &mut theta, sums, tables);
                 assert_same(&theta, &expected, "add_quantised_portable");
                 theta.clone_from(&before);
                 add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
@@ -180,11 +181,11 @@ fn unused_rows_are_left_alone() {
             assert!(kept(i), "row {i} is not used");
             i
         };
-        let (theta, unit) = (&mut vec![Wide::ZERO; n], vec![Line([1.0; TILE]); 4]);
+        let (theta, unit) = (&mut vec![Wide::ZERO; n], vec![1.0; 4]);
         let row = |i: usize| &singles[checked(i)].0;
         add_single(words, used, row, 1.0, 0, theta, &mut Tables::default());
         let (row, sums) = (|i: usize| &quanta[checked(i)].0, &mut vec![Quantum::ZERO; n]);
-        add_quantised(words, used, row, &unit, theta, sums, &mut Tables::default());
+        add_quantised(words, used, row, &unit, None, theta, sums, &mut Tables::default());
     }
 }
 
@@ -310,7 +311,7 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
     let weights: Vec<Single> = lines(most, 2, real);
     let quanta: Vec<Quantum> = lines(most, 2, quantum);
     let fields: Vec<Fields> = lines(most, 3, field);
-    let unit: Vec<Wide> = lines(1, 4, real);
+    let unit = [0.37];
     let start: Vec<Wide> = lines(most, 5, real);
     let (single, quantised, small) =
         (&mut Tables::default(), &mut Tables::default(), &mut Tables::default());
@@ -325,9 +326,9 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
             let (mut a, mut b) = (start[..n].to_vec(), start[..n].to_vec());
             add_single(words, used, |i| &weights[i].0, 1.0, half, &mut a, single);
             add_single_portable(words, used, |i| &weights[i].0, 1.0, half, &mut b, single);
-            add_quantised(words, used, |i| &quanta[i].0, &unit, &mut a, &mut sums, quantised);
+            add_quantised(words, used, |i| &quanta[i].0, &unit, None, &mut a, &mut sums, quantised);
             let row = |i: usize| &quanta[i].0;
-            add_quantised_portable(words, used, row, &unit, &mut b, &mut sums, quantised);
+            add_quantised_portable(words, used, row, &unit, None, &mut b, &mut sums, quantised);
             assert_same(&a, &b, "tables");
             let words = columns_of(&bits, FIELD_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
@@ -376,10 +377,10 @@ fn what_does_not_fit_is_refused() {
     let quantised = |n_words: usize, n_units: usize, n_sums: usize| {
         panics(move || {
             let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
-            let (unit, sums) = (vec![Wide::ZERO; n_units], &mut vec![Quantum::ZERO; n_sums]);
+            let (unit, sums) = (vec![0.0; n_units], &mut vec![Quantum::ZERO; n_sums]);
             let samples = Samples::unlisted(&[&bits(3, 321, 1.0, 1)]);
             let (words, used) = (&samples.words().0[..n_words], samples.words().1);
-            add_quantised(words, used, |_| &QUANTUM, &unit, theta, sums, tables);
+            add_quantised(words, used, |_| &QUANTUM, &unit, None, theta, sums, tables);
         })
     };
     assert!(!quantised(27, 2, 3));
@@ -387,7 +388,7 @@ fn what_does_not_fit_is_refused() {
     let listed = |n_samples: usize, n_units: usize| {
         panics(move || {
             let lists = lists_of(&bits(n_samples, 321, 0.5, 1));
-            let unit = vec![Wide::ZERO; n_units];
+            let unit = vec![0.0; n_units];
             add_quantised_listed(&lists, 321, |_| &QUANTUM, &unit, &mut [Wide::ZERO; 3]);
         })
     };

@@ -13,9 +13,11 @@ use harmonium_kernels::index::{Form, Samples};
 use harmonium_kernels::line::{
     HALF, Line, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut,
 };
+use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
+use harmonium_kernels::response::start_rows;
 use harmonium_kernels::tables::{self, BLOCK, Tables};
-use harmonium_kernels::update::{Copies, add_row_sums, scale_for, transpose_single};
+use harmonium_kernels::update::transpose_single;
 use std::cell::RefCell;
 
 /// Panels of one block of transposed rows.
@@ -43,10 +45,11 @@ pub(crate) struct Link {
     pub(crate) gain: f32,
     /// $s$ of the source and of the band's layer: the gain of numbers is the target's alone.
     scales: (f32, f32),
-    /// The scale of each row in each block of columns.
-    pub(crate) row_scales: Vec<Vec<f32>>,
-    /// The gain over that scale, for each tile of rows and each block.
-    row_units: Vec<Wide>,
+    /// `quanta[b][a]`: the scale of quantised weights in block `b` of columns and `a` of rows.
+    pub(crate) quanta: Vec<Vec<f32>>,
+    /// The gain over that scale, and the same the other way round.
+    units: Vec<Vec<f32>>,
+    row_units: Vec<Vec<f32>>,
     /// A buffer: subset sums of eight rows each.
     bounds: Vec<[u32; 8]>,
 }
@@ -59,8 +62,6 @@ pub(crate) struct Panel {
     transposed: Vec<Single>,
     /// Empty unless quantised.
     pub(crate) copies: Copies,
-    /// The gain over the scale, for each tile of columns and each block of rows.
-    units: Vec<Wide>,
 }
 
 /// What a layer holds, as a product wants it.
@@ -77,6 +78,21 @@ impl Source {
     pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix]) {
         self.is_bits = true;
         self.bits.fill(parts);
+    }
+
+    /// Starts `theta` where the product that follows does not do it by itself, as that of words and
+    /// quantised weights does; returns what is left to do.
+    fn unless_it_starts<'a>(
+        &self,
+        start: Option<&'a Wide>,
+        quantised: bool,
+        theta: &mut [Wide],
+    ) -> Option<&'a Wide> {
+        if self.is_bits && quantised && matches!(self.bits.form(), Form::Words(..)) {
+            return start;
+        }
+        start.inspect(|line| start_rows(theta, line));
+        None
     }
 
     /// Takes up numbers of a layer with shift $t$.
@@ -116,10 +132,8 @@ impl Band {
         let panel = |link: &Link| {
             let n = link.n_rows;
             let weights = vec![Row::ZERO; n];
-            let n_blocks = n.div_ceil(BLOCK);
             if quantised {
-                let units = vec![Wide::ZERO; PANEL / TILE * n_blocks];
-                return Panel { weights, copies: Copies::new(n), units, ..Panel::default() };
+                return Panel { weights, copies: Copies::new(n), ..Panel::default() };
             }
             let transposed = vec![Single::ZERO; n.div_ceil(HALF) * PANEL];
             Panel { weights, transposed, ..Panel::default() }
@@ -136,16 +150,16 @@ impl Band {
         n_columns: usize,
         scales: (f32, f32),
     ) -> Link {
-        let n_blocks = n_columns.div_ceil(BLOCK);
-        let n_tiles = n_rows.div_ceil(TILE);
+        let (n_blocks, n_row_blocks) = (n_columns.div_ceil(BLOCK), n_rows.div_ceil(BLOCK));
         Link {
             coupling,
             source,
             n_rows,
             gain: scales.0 * scales.1,
             scales,
-            row_scales: vec![vec![1.0; n_tiles * TILE]; n_blocks],
-            row_units: vec![Wide::ZERO; n_tiles * n_blocks],
+            quanta: vec![vec![1.0; n_row_blocks]; n_blocks],
+            units: vec![vec![1.0; n_row_blocks]; n_blocks],
+            row_units: vec![vec![1.0; n_blocks]; n_row_blocks],
             bounds: Vec::new(),
         }
     }
@@ -162,50 +176,38 @@ impl Band {
                 }
             }
             let panel = &mut panel[c];
-            if panel.is_quantised() {
-                panel.copies.quantise(&panel.weights);
-                panel.set_units(self.links[c].gain);
-            } else {
+            if !panel.is_quantised() {
                 panel.transpose();
             }
         }
-        for tile in 0..self.links[c].n_rows.div_ceil(TILE) {
-            for block in 0..self.links[c].row_scales.len() {
-                self.rescale_rows(c, tile, block);
-            }
-        }
+        self.each_square(c, |band, square| band.rescale(c, square));
     }
 
     /// Quantises all copies with the scales of an earlier time.
-    pub(super) fn restore_scales(&mut self, c: usize, columns: &[f64], rows: &[f64]) {
+    pub(super) fn restore_scales(&mut self, c: usize, scales: &[f64]) {
         #[expect(clippy::cast_possible_truncation, reason = "they were f32 when they were stored")]
-        let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
-        let (columns, rows) = (single(columns), single(rows));
-        let link = &mut self.links[c];
-        let n_blocks = link.n_rows.div_ceil(BLOCK);
-        for (panel, scales) in
-            self.panels.iter_mut().zip(columns.as_chunks::<PANEL>().0.chunks(n_blocks.max(1)))
-        {
-            let panel = &mut panel[c];
-            panel.copies.restore(&panel.weights, scales);
-            panel.set_units(link.gain);
-        }
-        let width = link.n_rows.div_ceil(TILE) * TILE;
-        for (mine, stored) in link.row_scales.iter_mut().zip(rows.chunks_exact(width)) {
-            mine.copy_from_slice(stored);
-        }
-        for tile in 0..self.links[c].n_rows.div_ceil(TILE) {
-            for block in 0..self.links[c].row_scales.len() {
-                self.quantise_rows(c, tile, block);
-            }
-        }
+        let mut scales = scales.iter().map(|x| *x as f32);
+        self.each_square(c, |band, square| {
+            let scale = scales.next().unwrap_or(1.0);
+            band.quantise(c, square, scale);
+        });
     }
 
-    /// The scales of link `c`: of columns, panel by panel, and of rows.
-    pub(super) fn scales(&self, c: usize) -> (Vec<f64>, Vec<f64>) {
-        let columns = self.panels.iter().flat_map(|p| p[c].copies.scales.iter().flatten());
-        let rows = self.links[c].row_scales.iter().flatten();
-        (columns.map(|x| f64::from(*x)).collect(), rows.map(|x| f64::from(*x)).collect())
+    /// The scales of link `c`.
+    pub(super) fn scales(&self, c: usize) -> Vec<f64> {
+        self.links[c].quanta.iter().flatten().map(|x| f64::from(*x)).collect()
+    }
+
+    /// Visits the squares of a link that is quantised: blocks of columns and of rows.
+    fn each_square(&mut self, c: usize, mut visit: impl FnMut(&mut Self, (usize, usize))) {
+        if !self.panels.first().is_some_and(|p| p[c].is_quantised()) {
+            return;
+        }
+        for block in 0..self.links[c].quanta.len() {
+            for row_block in 0..self.links[c].quanta[block].len() {
+                visit(self, (block, row_block));
+            }
+        }
     }
 
     /// Where entry `(row, column)` of a link stands in a coupling's weights, which may lie the
@@ -234,89 +236,87 @@ impl Band {
         }
     }
 
-    /// Chooses fresh scales for rows whose sums outgrew theirs.
-    pub(super) fn rescale_grown_rows(&mut self, c: usize) {
-        if !self.panels.first().is_some_and(|p| p[c].is_quantised()) {
-            return;
-        }
+    /// Chooses a fresh scale for each square whose sums outgrew it.
+    pub(super) fn rescale_what_grew(&mut self, c: usize) {
+        let mut bounds = std::mem::take(&mut self.links[c].bounds);
         let n_groups = self.links[c].n_rows.div_ceil(8);
-        for block in 0..self.links[c].row_scales.len() {
-            let mut bounds = std::mem::take(&mut self.links[c].bounds);
-            bounds.clear();
-            bounds.resize(n_groups, [0; 8]);
-            for p in self.block(block) {
-                self.panels[p][c].copies.add_row_bounds(&mut bounds);
-            }
-            for (tile, bounds) in bounds.chunks(TILE / 8).enumerate() {
-                if bounds.iter().flatten().any(|b| *b > 32_767) {
-                    self.rescale_rows(c, tile, block);
+        self.each_square(c, |band, (block, row_block)| {
+            if row_block == 0 {
+                bounds.clear();
+                bounds.resize(n_groups, [0; 8]);
+                for p in band.block(block) {
+                    band.panels[p][c].copies.add_row_bounds(&mut bounds);
                 }
             }
-            self.links[c].bounds = bounds;
-        }
+            let groups = row_block * BLOCK / 8..n_groups.min((row_block + 1) * BLOCK / 8);
+            let rows = bounds[groups].iter().flatten().copied();
+            let columns =
+                band.block(block).map(|p| band.panels[p][c].copies.column_most(row_block));
+            if rows.chain(columns).any(|most| most > 32_767) {
+                band.rescale(c, (block, row_block));
+            }
+        });
+        self.links[c].bounds = bounds;
     }
 
     fn block(&self, block: usize) -> std::ops::Range<usize> {
         block * PANELS_PER_BLOCK..self.panels.len().min((block + 1) * PANELS_PER_BLOCK)
     }
 
-    /// Chooses fresh scales for 32 rows in one block of columns, and quantises them.
-    pub(super) fn rescale_rows(&mut self, c: usize, tile: usize, block: usize) {
-        if !self.panels.first().is_some_and(|p| p[c].is_quantised()) {
-            return;
-        }
-        let first = tile * TILE;
-        let end = self.links[c].n_rows.min(first + TILE);
-        let mut most = [0.0_f32; TILE];
+    /// Chooses a fresh scale for a square, and quantises it.
+    fn rescale(&mut self, c: usize, (block, row_block): (usize, usize)) {
+        let first = row_block * BLOCK;
+        let rows = first..self.links[c].n_rows.min(first + BLOCK);
+        let mut sums = vec![[0.0; 2]; rows.len()];
+        let mut most = 0.0_f32;
         for p in self.block(block) {
-            let mut sums = [[0.0; 2]; TILE];
-            add_row_sums(&self.panels[p][c].weights[first..end], &mut sums);
-            most.iter_mut().zip(sums).for_each(|(m, [up, down])| *m += up.max(down));
+            let weights = &self.panels[p][c].weights[rows.clone()];
+            add_row_sums(weights, &mut sums);
+            most = most.max(largest_column_sum(weights));
         }
-        for (scale, m) in self.links[c].row_scales[block][first..].iter_mut().zip(most) {
-            *scale = scale_for(m);
-        }
-        self.quantise_rows(c, tile, block);
+        let scale = scale_for(sums.iter().flatten().fold(most, |m, x| m.max(*x)));
+        self.quantise(c, (block, row_block), scale);
     }
 
-    fn quantise_rows(&mut self, c: usize, tile: usize, block: usize) {
+    fn quantise(&mut self, c: usize, (block, row_block): (usize, usize), scale: f32) {
         let range = self.block(block);
         let link = &mut self.links[c];
-        let n_blocks = link.row_scales.len();
-        let scales = &link.row_scales[block];
-        let unit = &mut link.row_units[tile * n_blocks + block];
-        for (unit, scale) in unit.0.iter_mut().zip(&scales[tile * TILE..]) {
-            *unit = link.gain / scale;
-        }
+        link.quanta[block][row_block] = scale;
+        link.units[block][row_block] = link.gain / scale;
+        link.row_units[row_block][block] = link.gain / scale;
         for panel in &mut self.panels[range] {
             let panel = &mut panel[c];
-            panel.copies.quantise_backward(&panel.weights, tile, scales);
+            panel.copies.quantise(&panel.weights, row_block, scale);
         }
     }
 
-    /// Adds to the natural parameters of tile `tile` of the band's layer what link `c` brings.
+    /// Adds to the natural parameters of tile `tile` of the band's layer what link `c` brings;
+    /// `start` stands for what is there, if it is given.
     pub(crate) fn add_to_columns(
         &self,
         c: usize,
         tile: usize,
         source: &Source,
+        start: Option<&Wide>,
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        self.panels[tile / 2][c].add(&self.links[c], tile % 2, source, theta, scratch);
+        self.panels[tile / 2][c].add(&self.links[c], tile, source, start, theta, scratch);
     }
 
     /// Adds to the natural parameters of tile `tile` of the source of link `c` what this band's
-    /// layer, whose state is `source`, sends back.
+    /// layer, whose state is `source`, sends back; `start` as for [`Band::add_to_columns`].
     pub(crate) fn add_to_rows(
         &self,
         c: usize,
         tile: usize,
         source: &Source,
+        start: Option<&Wide>,
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
         let link = &self.links[c];
+        let start = source.unless_it_starts(start, self.panels[0][c].is_quantised(), theta);
         if !source.is_bits {
             let (first, end) = (tile * TILE, link.n_rows.min((tile + 1) * TILE));
             for (p, panel) in self.panels.iter().enumerate() {
@@ -331,11 +331,10 @@ impl Band {
             return;
         }
         if self.panels[0][c].is_quantised() {
-            let n_blocks = link.row_scales.len();
-            let units = &link.row_units[tile * n_blocks..(tile + 1) * n_blocks];
+            let units = &link.row_units[tile * TILE / BLOCK];
             let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
             let pieces = Pieces::new(self.panels.len(), piece);
-            add_quantised(source, self.len, |j| pieces.row(j), units, theta, scratch);
+            add_quantised(source, self.len, |j| pieces.row(j), units, start, theta, scratch);
         } else {
             for half in 0..2 {
                 let part = tile * 2 + half;
@@ -378,43 +377,34 @@ impl<'a, T, const L: usize> Pieces<'a, T, L> {
 
 impl Panel {
     pub(crate) fn is_quantised(&self) -> bool {
-        !self.units.is_empty()
+        self.transposed.is_empty()
     }
 
-    /// Adds to the natural parameters of tile `half` of the panel what the link brings.
+    /// Adds to the natural parameters of tile `tile` of the layer, one of the panel's two, what the
+    /// link brings.
     pub(crate) fn add(
         &self,
         link: &Link,
-        half: usize,
+        tile: usize,
         source: &Source,
+        start: Option<&Wide>,
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        let n = link.n_rows;
+        let (n, half) = (link.n_rows, tile % 2);
+        let start = source.unless_it_starts(start, self.is_quantised(), theta);
         if !source.is_bits {
             let weights = &flat(&self.weights)[half * TILE..];
             let view = View::strided(n, TILE, PANEL);
             add_real(theta, &source.numbers, n, (weights, view), link.scales.1);
         } else if self.is_quantised() {
-            let n_blocks = n.div_ceil(BLOCK);
             let lines = &self.copies.forward[half * n..(half + 1) * n];
-            let units = &self.units[half * n_blocks..(half + 1) * n_blocks];
-            add_quantised(source, n, |i| &lines[i].0, units, theta, scratch);
+            let units = &link.units[tile * TILE / BLOCK];
+            add_quantised(source, n, |i| &lines[i].0, units, start, theta, scratch);
         } else {
             for quarter in 0..2 {
                 let row = |i: usize| self.weights[i].part(half * 2 + quarter);
                 add_single(source, n, row, link.gain, quarter, theta, scratch);
-            }
-        }
-    }
-
-    /// Follows the scales of the copies.
-    pub(crate) fn set_units(&mut self, gain: f32) {
-        let n_blocks = self.copies.scales.len();
-        for (block, scales) in self.copies.scales.iter().enumerate() {
-            for (tile, scales) in scales.as_chunks::<TILE>().0.iter().enumerate() {
-                let unit = &mut self.units[tile * n_blocks + block];
-                unit.0.iter_mut().zip(scales).for_each(|(u, s)| *u = gain / s);
             }
         }
     }
@@ -437,7 +427,8 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     source: &Source,
     n: usize,
     row: R,
-    units: &[Wide],
+    units: &[f32],
+    start: Option<&Wide>,
     theta: &mut [Wide],
     scratch: &mut Scratch,
 ) {
@@ -447,7 +438,7 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
                 scratch.sums.resize(theta.len(), Quantum::ZERO);
             }
             let (sums, tables) = (&mut scratch.sums, &mut scratch.quantised);
-            tables::add_quantised(words, used, row, units, theta, sums, tables);
+            tables::add_quantised(words, used, row, units, start, theta, sums, tables);
         }
         Form::Lists(lists) => tables::add_quantised_listed(lists, n, row, units, theta),
     }

@@ -235,16 +235,19 @@ impl Engine {
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        start_rows(theta, &self.layers[l.0].lines[tile]);
+        let mut start = Some(&self.layers[l.0].lines[tile]);
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
                 if band.layer == l {
-                    band.add_to_columns(c, tile, &sources[link.source.0], theta, scratch);
+                    let source = &sources[link.source.0];
+                    band.add_to_columns(c, tile, source, start.take(), theta, scratch);
                 } else if link.source == l {
-                    band.add_to_rows(c, tile, &sources[band.layer.0], theta, scratch);
+                    let source = &sources[band.layer.0];
+                    band.add_to_rows(c, tile, source, start.take(), theta, scratch);
                 }
             }
         }
+        start.inspect(|line| start_rows(theta, line));
     }
 
     /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows

@@ -19,17 +19,17 @@ use crate::error::Error;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::Words;
 use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat_mut};
+use harmonium_kernels::quantised::{Dots, update_quantised};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{
-    Byte, Resolution, probabilities, sample_means, start_rows, sum_rows, to_fields,
+    Byte, Resolution, probabilities, sample_means, sum_rows, to_fields,
 };
 use harmonium_kernels::tables::{
     CHUNK, FIELD_CHUNK, LEVELS, Sign, finish_fields, sum_fields, sum_single,
 };
 use harmonium_kernels::update::{
-    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
-    update_quantised,
+    FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
 };
 use rayon::prelude::*;
 
@@ -347,7 +347,7 @@ impl Learner {
             squares.weights += output.squares.weights;
         }
         for c in 0..band.links.len() {
-            band.rescale_grown_rows(c);
+            band.rescale_what_grew(c);
         }
         squares
     }
@@ -577,9 +577,10 @@ impl PanelWork<'_> {
         let it = self.prepared;
         let (data, model) = out.split_at_mut(it.n[0]);
         if self.stacked {
-            start_rows(out, &self.lines[tile]);
+            let mut start = Some(&self.lines[tile]);
             for (link, panel) in self.links.iter().zip(panel) {
-                panel.add(link, half, &it.stacked[link.source.0], out, scratch);
+                let source = &it.stacked[link.source.0];
+                panel.add(link, tile, source, start.take(), out, scratch);
             }
             probabilities(out);
         } else {
@@ -588,9 +589,10 @@ impl PanelWork<'_> {
                     gather(state, tile, self.len, (scale, shift), rows);
                     continue;
                 }
-                start_rows(rows, &self.lines[tile]);
+                let mut start = Some(&self.lines[tile]);
                 for (link, panel) in self.links.iter().zip(panel) {
-                    panel.add(link, half, &it.apart[k][link.source.0], rows, scratch);
+                    let source = &it.apart[k][link.source.0];
+                    panel.add(link, tile, source, start.take(), rows, scratch);
                 }
                 probabilities(rows);
             }
@@ -741,7 +743,7 @@ impl PanelWork<'_> {
                 }
             }
         }
-        let sums = SingleSums { sums: single, places };
+        let sums = SingleSums::new(single, places);
         self.advance((p, c), &sums, panel, velocity, output);
     }
 
@@ -772,14 +774,11 @@ impl PanelWork<'_> {
         let (columns, rows) = &mut output.dots[c];
         let row_shifts = &it.shifts[link.source.0];
         if panel.is_quantised() {
-            let scales = &link.row_scales[p / super::band::PANELS_PER_BLOCK];
+            let scales = &link.quanta[p / super::band::PANELS_PER_BLOCK];
             let copies = &mut panel.copies;
             let dots = Dots { row_shifts, column_shifts: &shift, columns, rows };
             let weights = &mut panel.weights;
             update_quantised(gradient, terms, step, weights, velocity, copies, scales, dots);
-            if copies.rescale(&panel.weights) {
-                panel.set_units(link.gain);
-            }
         } else {
             update(gradient, terms, step, &mut panel.weights, velocity);
             panel.transpose();
@@ -868,9 +867,7 @@ impl Engine {
         }
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
-                let (columns, rows) = band.scales(c);
-                out.push((format!("scales.{}.columns", link.coupling), columns));
-                out.push((format!("scales.{}.rows", link.coupling), rows));
+                out.push((format!("scales.{}", link.coupling), band.scales(c)));
             }
         }
         out
@@ -890,10 +887,8 @@ impl Engine {
         for band in &mut self.bands {
             for c in 0..band.links.len() {
                 let coupling = band.links[c].coupling;
-                let (columns, rows) = band.scales(c);
-                let columns = get(&format!("scales.{coupling}.columns"), columns.len())?;
-                let rows = get(&format!("scales.{coupling}.rows"), rows.len())?;
-                band.restore_scales(c, columns, rows);
+                let scales = get(&format!("scales.{coupling}"), band.scales(c).len())?;
+                band.restore_scales(c, scales);
             }
         }
         Ok(())

@@ -1,0 +1,486 @@
+//! Quantised copies of a panel of weights, in both orientations, and the update that keeps them.
+//!
+//! A square of [`BLOCK`] rows and as many columns has one scale, so that a weight is rounded once
+//! for both orientations. The scale is such that neither a subset of the square's rows nor one of
+//! its columns can leave 16 bits: the update counts what is needed to know.
+
+use crate::dispatch::fast;
+use crate::line::{HALF, PANEL, Quantum, Row, TILE};
+use crate::tables::BLOCK;
+use crate::update::{Dot, Gradient, RankOne, Slope, Step, advance};
+
+/// The quantised copies of a panel, in both orientations.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// `forward[t * n + i]`: tile `t` of row `i`.
+    pub forward: Vec<Quantum>,
+    /// `backward[t * 64 + j]`: rows `32 t..32 t + 32` of column `j`.
+    pub backward: Vec<Quantum>,
+    /// Subset sums of each column in each [`BLOCK`] of rows.
+    columns: Vec<Tally<PANEL>>,
+    /// Subset sums over the 64 columns of each row, eight rows at a time.
+    rows: Vec<Tally<8>>,
+}
+
+/// $\sum|q|$, stopping at 65535, and $\sum q$ modulo 65536: from the two follows the larger of the
+/// sums of positive and of negative numbers, and whether it left 16 bits.
+#[derive(Clone, Copy, Debug)]
+struct Tally<const N: usize> {
+    size: [u16; N],
+    sum: [i16; N],
+}
+
+impl<const N: usize> Tally<N> {
+    const ZERO: Self = Self { size: [0; N], sum: [0; N] };
+
+    #[inline(always)]
+    fn add(&mut self, q: &[i16; N]) {
+        for l in 0..N {
+            self.size[l] = self.size[l].saturating_add(q[l].unsigned_abs());
+            self.sum[l] = self.sum[l].wrapping_add(q[l]);
+        }
+    }
+
+    /// The largest subset sum of column `l`, or more than 32767 if it does not fit.
+    ///
+    /// With $P$ and $N$ the sums of both signs, $(P + N + |P - N|)/2 = \max(P, N)$. Should $P - N$
+    /// have wrapped, the same expression gives $32768 + N$.
+    fn most(&self, l: usize) -> u32 {
+        (u32::from(self.size[l]) + u32::from(self.sum[l].unsigned_abs())).div_ceil(2)
+    }
+}
+
+impl Tally<HALF> {
+    /// Two tallies of the same eight rows as one.
+    #[inline(always)]
+    fn halves(&self) -> Tally<8> {
+        let mut out = Tally::ZERO;
+        for l in 0..8 {
+            out.size[l] = self.size[l].saturating_add(self.size[l + 8]);
+            out.sum[l] = self.sum[l].wrapping_add(self.sum[l + 8]);
+        }
+        out
+    }
+}
+
+impl Copies {
+    /// Room for the copies of a panel of `n` rows.
+    pub fn new(n: usize) -> Self {
+        Self {
+            forward: vec![Quantum::ZERO; PANEL / TILE * n],
+            backward: vec![Quantum::ZERO; n.div_ceil(TILE) * PANEL],
+            columns: vec![Tally::ZERO; n.div_ceil(BLOCK)],
+            rows: vec![Tally::ZERO; n.div_ceil(8)],
+        }
+    }
+
+    /// The largest subset sum of a column over the rows of a block; more than 32767 if one does
+    /// not fit.
+    pub fn column_most(&self, block: usize) -> u32 {
+        let tally = &self.columns[block];
+        (0..PANEL).map(|l| tally.most(l)).max().unwrap_or(0)
+    }
+
+    /// Adds the largest subset sums over the 64 columns, eight rows to a group; the last group may
+    /// reach beyond the rows. More than 32767 is added if one does not fit.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer groups than the rows need.
+    pub fn add_row_bounds(&self, bounds: &mut [[u32; 8]]) {
+        for (tally, bounds) in self.rows.iter().zip(&mut bounds[..self.rows.len()]) {
+            for l in 0..8 {
+                bounds[l] += tally.most(l);
+            }
+        }
+    }
+
+    /// Quantises a block of rows.
+    pub fn quantise(&mut self, weights: &[Row], block: usize, scale: f32) {
+        quantise_block(weights, block, scale, self);
+    }
+
+    /// What eight rows from `first` on are copied to.
+    #[inline(always)]
+    fn strip(&mut self, first: usize, n: usize) -> Strip<'_> {
+        let (low, high) = self.forward.split_at_mut(n);
+        let (tile, end) = (first / TILE, n.min(first + 8));
+        Strip {
+            low: &mut low[first..end],
+            high: &mut high[first..end],
+            backward: &mut self.backward[tile * PANEL..(tile + 1) * PANEL],
+            place: first % TILE / 8,
+            columns: &mut self.columns[first / BLOCK],
+            rows: &mut self.rows[first / 8],
+        }
+    }
+}
+
+/// The copies of up to eight rows.
+struct Strip<'a> {
+    low: &'a mut [Quantum],
+    high: &'a mut [Quantum],
+    backward: &'a mut [Quantum],
+    /// Which quarter of the transposed lines is theirs.
+    place: usize,
+    columns: &'a mut Tally<PANEL>,
+    rows: &'a mut Tally<8>,
+}
+
+impl Strip<'_> {
+    /// Where columns `16 part..16 part + 16` of row `k` stand.
+    #[inline(always)]
+    fn half(&mut self, k: usize, part: usize) -> &mut [i16; HALF] {
+        let line = if part < 2 { &mut self.low[k] } else { &mut self.high[k] };
+        &mut line.0.as_chunks_mut::<HALF>().0[part % 2]
+    }
+
+    /// Transposes and counts what stands in the rows, while it is in the nearest cache.
+    #[inline(always)]
+    fn finish<const WIDE: bool>(&mut self) {
+        let mut rows = Tally::<HALF>::ZERO;
+        let n = self.low.len();
+        for part in 0..PANEL / HALF {
+            let mut square = [[0_i16; HALF]; 8];
+            for (k, out) in square.iter_mut().enumerate().take(n) {
+                *out = *self.half(k, part);
+            }
+            let sizes = &mut self.columns.size.as_chunks_mut::<HALF>().0[part];
+            let sums = &mut self.columns.sum.as_chunks_mut::<HALF>().0[part];
+            let mut columns = Tally { size: *sizes, sum: *sums };
+            square.iter().for_each(|q| columns.add(q));
+            (*sizes, *sums) = (columns.size, columns.sum);
+            let (left, right) = self.backward[part * HALF..(part + 1) * HALF].split_at_mut(8);
+            let pairs = transpose_pair::<WIDE>(square);
+            for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
+                rows.add(pair);
+                let (halves, _) = pair.as_chunks::<8>();
+                left.0.as_chunks_mut::<8>().0[self.place] = halves[0];
+                right.0.as_chunks_mut::<8>().0[self.place] = halves[1];
+            }
+        }
+        *self.rows = rows.halves();
+    }
+}
+
+fast! {
+    fn quantise_block[](weights: &[Row], block: usize, scale: f32, copies: &mut Copies)
+        = quantise_block_in::<false>, wide quantise_block_in::<true>;
+}
+
+#[inline(always)]
+fn quantise_block_in<const WIDE: bool>(
+    weights: &[Row],
+    block: usize,
+    scale: f32,
+    copies: &mut Copies,
+) {
+    let n = weights.len();
+    copies.columns[block] = Tally::ZERO;
+    for first in (block * BLOCK..n.min((block + 1) * BLOCK)).step_by(8) {
+        let mut strip = copies.strip(first, n);
+        for (k, row) in weights[first..n.min(first + 8)].iter().enumerate() {
+            for (part, w) in row.0.as_chunks::<HALF>().0.iter().enumerate() {
+                *strip.half(k, part) = quantise_half::<WIDE>(*w, scale);
+            }
+        }
+        strip.finish::<WIDE>();
+    }
+}
+
+/// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
+/// $\sum_j \Delta w_{ij} z_j$ for each row.
+#[derive(Debug)]
+pub struct Dots<'a> {
+    /// $a$.
+    pub row_shifts: &'a [f32],
+    /// $z$.
+    pub column_shifts: &'a Row,
+    /// The sums over rows.
+    pub columns: &'a mut Row,
+    /// The sums over columns.
+    pub rows: &'a mut [f32],
+}
+
+fast! {
+    /// [`update`], together with the quantised copies of what it writes and its dot products.
+    ///
+    /// `scales` holds one for each [`BLOCK`] of rows. They stay as they are: where sums outgrow one,
+    /// as [`Copies::column_most`] and [`Copies::add_row_bounds`] tell, [`Copies::quantise`] must
+    /// follow.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer factors, velocities or shifts than rows, or fewer scales than blocks.
+    pub fn update_quantised[<const K: usize, G: Gradient>](
+        gradient: &G,
+        terms: RankOne<'_, K>,
+        step: Step,
+        weights: &mut [Row],
+        velocity: &mut [Row],
+        copies: &mut Copies,
+        scales: &[f32],
+        dots: Dots<'_>,
+    ) = update_quantised_portable, wide update_quantised_wide;
+}
+
+#[inline(always)]
+fn update_quantised_portable<const K: usize, G: Gradient>(
+    gradient: &G,
+    terms: RankOne<'_, K>,
+    step: Step,
+    weights: &mut [Row],
+    velocity: &mut [Row],
+    copies: &mut Copies,
+    scales: &[f32],
+    dots: Dots<'_>,
+) {
+    let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
+    if step.l1 == 0.0 {
+        move_quantised::<K, false, false, G>(arguments);
+    } else {
+        move_quantised::<K, true, false, G>(arguments);
+    }
+}
+
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn update_quantised_wide<const K: usize, G: Gradient>(
+    gradient: &G,
+    terms: RankOne<'_, K>,
+    step: Step,
+    weights: &mut [Row],
+    velocity: &mut [Row],
+    copies: &mut Copies,
+    scales: &[f32],
+    dots: Dots<'_>,
+) {
+    let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
+    if step.l1 == 0.0 {
+        move_quantised::<K, false, true, G>(arguments);
+    } else {
+        move_quantised::<K, true, true, G>(arguments);
+    }
+}
+
+/// All arguments of [`update_quantised`].
+type Arguments<'a, const K: usize, G> = (
+    &'a G,
+    RankOne<'a, K>,
+    Step,
+    &'a mut [Row],
+    &'a mut [Row],
+    &'a mut Copies,
+    &'a [f32],
+    Dots<'a>,
+);
+
+/// Eight rows at a time: moved, rounded and multiplied row by row, then copied and counted down the
+/// columns.
+#[inline(always)]
+fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>(
+    (gradient, terms, step, weights, velocity, copies, scales, dots): Arguments<'_, K, G>,
+) {
+    let n = weights.len();
+    let (velocity, scales) = (&mut velocity[..n], &scales[..n.div_ceil(BLOCK)]);
+    let (row_shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
+    let slope = Slope::new(gradient, terms, step, step.rate);
+    let mut columns = Row::ZERO;
+    for first in (0..n).step_by(8) {
+        let (block, end) = (first / BLOCK, n.min(first + 8));
+        let scale = scales[block];
+        if first.is_multiple_of(BLOCK) {
+            copies.columns[block] = Tally::ZERO;
+        }
+        let mut strip = copies.strip(first, n);
+        for i in first..end {
+            let (w, v) = (&mut weights[i], &mut velocity[i]);
+            let row = slope.row(i);
+            let mut dot = Dot::ZERO;
+            for part in 0..PANEL / HALF {
+                let mut half = [0.0; HALF];
+                for (k, eight) in half.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    let part = 2 * part + k;
+                    let moved;
+                    (*eight, moved) =
+                        advance::<K, L1, 8, G>(&slope, row, step.momentum, part, w, v);
+                    dot.add(part, moved, dots.column_shifts);
+                }
+                *strip.half(i - first, part) = quantise_half::<WIDE>(half, scale);
+            }
+            rows[i] = dot.total();
+        }
+        strip.finish::<WIDE>();
+        for part in 0..PANEL / HALF {
+            let sum = &mut columns.0.as_chunks_mut::<HALF>().0[part];
+            for (v, shift) in velocity[first..end].iter().zip(&row_shifts[first..end]) {
+                let v = &v.0.as_chunks::<HALF>().0[part];
+                for l in 0..HALF {
+                    sum[l] = shift.mul_add(v[l], sum[l]);
+                }
+            }
+        }
+    }
+    *dots.columns = columns;
+}
+
+/// Sixteen weights rounded to 16 bits.
+#[inline(always)]
+fn quantise_half<const WIDE: bool>(w: [f32; HALF], scale: f32) -> [i16; HALF] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        return x86::quantise_half(w, scale);
+    }
+    let mut q = [0; HALF];
+    for l in 0..HALF {
+        q[l] = to_i16(w[l] * scale);
+    }
+    q
+}
+
+/// Transposes 8 × 16 into eight pairs of columns: `j` and `j + 8`.
+#[inline(always)]
+fn transpose_pair<const WIDE: bool>(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        return x86::transpose_pair(x);
+    }
+    let mut out = [[0; HALF]; 8];
+    for (j, pair) in out.iter_mut().enumerate() {
+        for k in 0..8 {
+            pair[k] = x[k][j];
+            pair[k + 8] = x[k][j + 8];
+        }
+    }
+    out
+}
+
+/// What the largest subset sum of a block may be, so that rounding each weight up and the sums'
+/// own rounding still fit into 16 bits.
+const CEILING: f32 = 32_767.0 - BLOCK as f32 / 2.0 - 8.0;
+
+/// $1.5\cdot2^{23}$: adding it rounds to a whole number and leaves that in the low bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest whole number. What does not fit below 32767 becomes -32768 on either side, which no
+/// sum that fits contains, so that a [`Tally`] sees it.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the low bits are the number")]
+fn to_i16(x: f32) -> i16 {
+    const BEYOND: f32 = 32_768.0;
+    // Written so that each is one instruction; a NaN does not fit.
+    let x = if x < BEYOND { x } else { BEYOND };
+    let x = if x > -BEYOND { x } else { -BEYOND };
+    let q = (x + ROUND).to_bits() as i16;
+    if q == i16::MAX { i16::MIN } else { q }
+}
+
+/// How much of the room is used when a scale is chosen, so that weights can grow for a while.
+const USED: f32 = 0.75;
+
+/// Sums below this are treated as zero.
+const SMALLEST: f32 = 1e-30;
+
+/// The scale of sums that are at most `most`; 0 where they left single precision.
+pub fn scale_for(most: f32) -> f32 {
+    USED * CEILING / most.max(SMALLEST)
+}
+
+fast! {
+    /// The larger of the sums of positive and of negative weights, of the column where it is
+    /// largest.
+    pub fn largest_column_sum[](rows: &[Row]) -> f32 = largest_column_sum_portable;
+}
+
+#[inline(always)]
+fn largest_column_sum_portable(rows: &[Row]) -> f32 {
+    let (mut up, mut down) = ([0.0_f32; PANEL], [0.0_f32; PANEL]);
+    for row in rows {
+        for l in 0..PANEL {
+            up[l] += if row.0[l] > 0.0 { row.0[l] } else { 0.0 };
+            down[l] -= if row.0[l] < 0.0 { row.0[l] } else { 0.0 };
+        }
+    }
+    // Not `max`, which loses what is not a number.
+    up.iter().chain(&down).fold(0.0, |most, &x| if x <= most { most } else { x })
+}
+
+fast! {
+    /// For each row of a panel the sums of its positive and of its negative weights are added.
+    pub fn add_row_sums[](weights: &[Row], sums: &mut [[f32; 2]]) = add_row_sums_portable;
+}
+
+#[inline(always)]
+fn add_row_sums_portable(weights: &[Row], sums: &mut [[f32; 2]]) {
+    for (row, out) in weights.iter().zip(sums) {
+        let (mut up, mut down) = ([0.0_f32; HALF], [0.0_f32; HALF]);
+        for part in row.0.as_chunks::<HALF>().0 {
+            for l in 0..HALF {
+                let w = part[l];
+                up[l] += if w > 0.0 { w } else { 0.0 };
+                down[l] -= if w < 0.0 { w } else { 0.0 };
+            }
+        }
+        out[0] += up.iter().sum::<f32>();
+        out[1] += down.iter().sum::<f32>();
+    }
+}
+
+/// Rounding and transposing by AVX2.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::HALF;
+    use std::arch::x86_64::{
+        __m256, __m256i, _mm256_cmpeq_epi16, _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32,
+        _mm256_permute4x64_epi64, _mm256_set1_epi16, _mm256_set1_ps, _mm256_unpackhi_epi16,
+        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
+        _mm256_unpacklo_epi64, _mm256_xor_si256,
+    };
+    use std::mem::transmute;
+
+    /// Only for code that is compiled for AVX2.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn quantise_half(w: [f32; HALF], scale: f32) -> [i16; HALF] {
+        // SAFETY: an array of 64 bytes is two registers of 32, and any bits are valid in both; the
+        // callers are compiled for AVX2 and run only where it was detected.
+        unsafe {
+            let [a, b]: [__m256; 2] = transmute(w);
+            let scale = _mm256_set1_ps(scale);
+            let a = _mm256_cvtps_epi32(_mm256_mul_ps(a, scale));
+            let b = _mm256_cvtps_epi32(_mm256_mul_ps(b, scale));
+            // Packing stops at 32767, which becomes -32768: see `to_i16`.
+            let q = _mm256_packs_epi32(a, b);
+            let q = _mm256_xor_si256(q, _mm256_cmpeq_epi16(q, _mm256_set1_epi16(i16::MAX)));
+            // It also works inside each half of the registers; the permutation mends the order.
+            transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(q))
+        }
+    }
+
+    /// Only for code that is compiled for AVX2.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn transpose_pair(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
+        // SAFETY: as above, with eight arrays of 32 bytes.
+        unsafe {
+            let x: [__m256i; 8] = transmute(x);
+            let two = |a, b| [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)];
+            let four = |a, b| [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)];
+            let eight = |a, b| [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)];
+            let [a0, a1] = two(x[0], x[1]);
+            let [a2, a3] = two(x[2], x[3]);
+            let [a4, a5] = two(x[4], x[5]);
+            let [a6, a7] = two(x[6], x[7]);
+            let [b0, b1] = four(a0, a2);
+            let [b2, b3] = four(a1, a3);
+            let [b4, b5] = four(a4, a6);
+            let [b6, b7] = four(a5, a7);
+            let (c0, c1) = (eight(b0, b4), eight(b1, b5));
+            let (c2, c3) = (eight(b2, b6), eight(b3, b7));
+            transmute([c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]])
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
