@@ -13,14 +13,14 @@ use harmonium::models::Rbm;
 use harmonium::sampling::Chains;
 use harmonium::training::{Numbers, Plan, Rule, Trainer, initialise};
 use harmonium_data::Dataset;
-use harmonium_kernels::line::{Fields, Line, PANEL, Row, Sums, TILE, Wide};
-use harmonium_kernels::quantised::{Copies, Dots, update_quantised};
+use harmonium_kernels::line::{Fields, Line, PANEL, Row, TILE, Wide};
+use harmonium_kernels::quantised::{Copies, update_quantised};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::response::{
     Byte, Resolution, probabilities, sample, sample_means, to_fields,
 };
 use harmonium_kernels::tables::BLOCK;
-use harmonium_kernels::update::{FieldSums, RankOne, SingleSums, Step, update};
+use harmonium_kernels::update::{Dots, FieldSums, RankOne, SingleSums, Step, update};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -276,28 +276,28 @@ fn updates(quantised: bool, n: usize) {
     let terms = RankOne { rows: &rows, columns: &columns };
     let step = Step { rate: 1e-4, momentum: 0.5, l1: 0.0, l2: 0.0 };
     let places: Vec<u32> = (0..).take(n_rows).collect();
+    let (shifts, shift) = (vec![0.1; n_rows], Row::ZERO);
+    let (mut column_dots, mut row_dots) = (Row::ZERO, vec![0.0; n_rows]);
+    let mut each = |mut work: Box<dyn FnMut(Dots<'_>) + '_>| {
+        for _ in 0..n {
+            let (columns, rows) = (&mut column_dots, &mut row_dots);
+            work(Dots { row_shifts: &shifts, column_shifts: &shift, columns, rows });
+        }
+    };
+    let (w, v) = (&mut weights, &mut velocity);
     if quantised {
         let sums = vec![Line([1; PANEL]); n_rows];
-        let sums: &[Sums] = &sums;
-        let gradient = FieldSums::new(sums, &places, 1e-2);
+        let gradient = FieldSums::new(&sums, &places, 1e-2);
         let scales = vec![1.0; n_rows.div_ceil(BLOCK)];
         let mut copies = Copies::new(n_rows);
-        scales.iter().enumerate().for_each(|(b, s)| copies.quantise(&weights, b, *s));
-        let (mut column_dots, mut row_dots) = (Row::ZERO, vec![0.0; n_rows]);
-        for _ in 0..n {
-            let (w, v, shift) = (&mut weights, &mut velocity, Row::ZERO);
-            let dots = Dots {
-                row_shifts: &scales,
-                column_shifts: &shift,
-                columns: &mut column_dots,
-                rows: &mut row_dots,
-            };
+        scales.iter().enumerate().for_each(|(b, s)| copies.quantise(w, b, *s));
+        each(Box::new(|dots| {
             update_quantised(&gradient, terms, step, w, v, &mut copies, &scales, dots);
-        }
+        }));
     } else {
         let sums = vec![Row::ZERO; n_rows];
         let gradient = SingleSums::new(&sums, &places);
-        (0..n).for_each(|_| update(&gradient, terms, step, &mut weights, &mut velocity));
+        each(Box::new(|dots| update(&gradient, terms, step, w, v, dots)));
     }
 }
 

@@ -194,6 +194,13 @@ impl Dataset {
         self.sampled || matches!(self.table.values(), Values::Bits(_))
     }
 
+    /// Says which rows will be presented soon, so that they are near by then.
+    pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
+        if let Values::Bits(bits) = self.table.values() {
+            bits.fetch(rows);
+        }
+    }
+
     /// Writes one presentation of a row as packed bits, 64 columns to a word: the same bits as
     /// [`Dataset::present_into`] gives. `row_values` is a buffer.
     ///

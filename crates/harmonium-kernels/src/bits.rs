@@ -104,6 +104,13 @@ impl BitMatrix {
         }
     }
 
+    /// Asks for rows that will be read soon: rows in random order come from far away.
+    pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
+        for row in rows {
+            self.row(row).iter().step_by(8).for_each(fetch);
+        }
+    }
+
     /// Adds the number of set bits of each column to `counts`.
     ///
     /// # Panics
@@ -160,6 +167,19 @@ impl BitMatrix {
             }
         }
     }
+}
+
+/// Asks for the cache line of `x`.
+fn fetch(x: &u64) {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "the instruction needs it")]
+    // SAFETY: a prefetch changes nothing that a program can see; SSE is part of every x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(x).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
 }
 
 #[cfg(test)]

@@ -67,19 +67,33 @@ impl Words {
         self.n = columns.len();
     }
 
-    /// How many bits each column has, after [`Words::fill_columns`].
-    pub fn column_counts(&self) -> impl Iterator<Item = u32> + '_ {
-        let n = self.n;
-        (0..n).map(move |c| {
-            let words = self.words.get(c..).unwrap_or_default();
-            words.iter().step_by(n).map(|w| w.count_ones()).sum()
-        })
+    /// Tells how many bits each column has, after [`Words::fill_columns`].
+    pub fn each_count(&self, mut tell: impl FnMut(u32)) {
+        let n_chunks = self.words.len().checked_div(self.n).unwrap_or(0);
+        let mut counts = [0; 64];
+        for first in (0..self.n).step_by(64) {
+            let counts = &mut counts[..64.min(self.n - first)];
+            counts.fill(0);
+            for k in 0..n_chunks {
+                add_counts(&self.words[k * self.n + first..][..counts.len()], counts);
+            }
+            counts.iter().for_each(|c| tell(*c));
+        }
     }
 
     /// The words.
     pub fn as_slice(&self) -> &[u64] {
         &self.words
     }
+}
+
+fast! {
+    fn add_counts[](words: &[u64], counts: &mut [u32]) = add_counts_portable;
+}
+
+#[inline(always)]
+fn add_counts_portable(words: &[u64], counts: &mut [u32]) {
+    counts.iter_mut().zip(words).for_each(|(c, w)| *c += w.count_ones());
 }
 
 /// Puts up to eight rows into the words of their columns, from bit `shift` on.

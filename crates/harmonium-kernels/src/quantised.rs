@@ -7,7 +7,7 @@
 use crate::dispatch::fast;
 use crate::line::{HALF, PANEL, Quantum, Row, TILE};
 use crate::tables::BLOCK;
-use crate::update::{Dot, Gradient, RankOne, Slope, Step, advance};
+use crate::update::{Dot, Dots, Gradient, RankOne, Slope, Step, add_columns, advance};
 
 /// The quantised copies of a panel, in both orientations.
 #[derive(Clone, Debug, Default)]
@@ -152,8 +152,9 @@ impl Strip<'_> {
             (*sizes, *sums) = (columns.size, columns.sum);
             let (left, right) = self.backward[part * HALF..(part + 1) * HALF].split_at_mut(8);
             let pairs = transpose_pair::<WIDE>(square);
+            // Apart from the copies, which would cut the registers in halves.
+            pairs.iter().for_each(|pair| rows.add(pair));
             for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
-                rows.add(pair);
                 let (halves, _) = pair.as_chunks::<8>();
                 left.0.as_chunks_mut::<8>().0[self.place] = halves[0];
                 right.0.as_chunks_mut::<8>().0[self.place] = halves[1];
@@ -186,20 +187,6 @@ fn quantise_block_in<const WIDE: bool>(
         }
         strip.finish::<WIDE>();
     }
-}
-
-/// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
-/// $\sum_j \Delta w_{ij} z_j$ for each row.
-#[derive(Debug)]
-pub struct Dots<'a> {
-    /// $a$.
-    pub row_shifts: &'a [f32],
-    /// $z$.
-    pub column_shifts: &'a Row,
-    /// The sums over rows.
-    pub columns: &'a mut Row,
-    /// The sums over columns.
-    pub rows: &'a mut [f32],
 }
 
 fast! {
@@ -311,15 +298,7 @@ fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>
             rows[i] = dot.total();
         }
         strip.finish::<WIDE>();
-        for part in 0..PANEL / HALF {
-            let sum = &mut columns.0.as_chunks_mut::<HALF>().0[part];
-            for (v, shift) in velocity[first..end].iter().zip(&row_shifts[first..end]) {
-                let v = &v.0.as_chunks::<HALF>().0[part];
-                for l in 0..HALF {
-                    sum[l] = shift.mul_add(v[l], sum[l]);
-                }
-            }
-        }
+        add_columns(&velocity[first..end], &row_shifts[first..end], &mut columns);
     }
     *dots.columns = columns;
 }

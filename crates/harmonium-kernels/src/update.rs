@@ -1,7 +1,7 @@
 //! The fused update of a panel of weights, and its transposed copy in single precision.
 
 use crate::dispatch::fast;
-use crate::line::{HALF, PANEL, Row, Single, Sums, TILE};
+use crate::line::{HALF, PANEL, Row, Single, Sums};
 use crate::tables::LEVELS;
 
 /// How far, and against which penalties.
@@ -103,19 +103,34 @@ pub(crate) fn advance<const K: usize, const L1: bool, const N: usize, G: Gradien
     (*w, moved)
 }
 
+/// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
+/// $\sum_j \Delta w_{ij} z_j$ for each row.
+#[derive(Debug)]
+pub struct Dots<'a> {
+    /// $a$.
+    pub row_shifts: &'a [f32],
+    /// $z$.
+    pub column_shifts: &'a Row,
+    /// The sums over rows.
+    pub columns: &'a mut Row,
+    /// The sums over columns.
+    pub rows: &'a mut [f32],
+}
+
 fast! {
     /// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$, with the slope $g$ of the
     /// likelihood and the penalties.
     ///
     /// # Panics
     ///
-    /// If there are fewer factors or velocities than rows.
+    /// If there are fewer factors, velocities or shifts than rows.
     pub fn update[<const K: usize, G: Gradient>](
         gradient: &G,
         terms: RankOne<'_, K>,
         step: Step,
         weights: &mut [Row],
         velocity: &mut [Row],
+        dots: Dots<'_>,
     ) = update_portable;
 }
 
@@ -126,13 +141,14 @@ fn update_portable<const K: usize, G: Gradient>(
     step: Step,
     weights: &mut [Row],
     velocity: &mut [Row],
+    dots: Dots<'_>,
 ) {
     let velocity = &mut velocity[..weights.len()];
     let slope = Slope::new(gradient, terms, step, step.rate);
     if step.l1 == 0.0 {
-        update_rows::<K, false, G>(&slope, step.momentum, weights, velocity);
+        update_rows::<K, false, G>(&slope, step.momentum, weights, velocity, dots);
     } else {
-        update_rows::<K, true, G>(&slope, step.momentum, weights, velocity);
+        update_rows::<K, true, G>(&slope, step.momentum, weights, velocity, dots);
     }
 }
 
@@ -142,10 +158,35 @@ fn update_rows<const K: usize, const L1: bool, G: Gradient>(
     momentum: f32,
     weights: &mut [Row],
     velocity: &mut [Row],
+    dots: Dots<'_>,
 ) {
-    for (i, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
-        let row = slope.row(i);
-        advance::<K, L1, PANEL, G>(slope, row, momentum, 0, w, v);
+    let n = weights.len();
+    let (shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
+    let mut columns = Row::ZERO;
+    for first in (0..n).step_by(8) {
+        let end = n.min(first + 8);
+        for i in first..end {
+            let (w, v) = (&mut weights[i], &mut velocity[i]);
+            advance::<K, L1, PANEL, G>(slope, slope.row(i), momentum, 0, w, v);
+            rows[i] = dot(v, dots.column_shifts);
+        }
+        // While the rows are in the nearest cache.
+        add_columns(&velocity[first..end], &shifts[first..end], &mut columns);
+    }
+    *dots.columns = columns;
+}
+
+/// Adds $\sum_i v_{ij} a_i$ to `columns`.
+#[inline(always)]
+pub(crate) fn add_columns(velocity: &[Row], a: &[f32], columns: &mut Row) {
+    for part in 0..PANEL / HALF {
+        let sum = &mut columns.0.as_chunks_mut::<HALF>().0[part];
+        for (v, a) in velocity.iter().zip(a) {
+            let v = &v.0.as_chunks::<HALF>().0[part];
+            for l in 0..HALF {
+                sum[l] = a.mul_add(v[l], sum[l]);
+            }
+        }
     }
 }
 
@@ -433,41 +474,6 @@ fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Single]) 
                 out[square * 4 + j].0.as_chunks_mut::<4>().0[part] = column;
             }
         }
-    }
-}
-
-fast! {
-    /// Adds $\sum_i w_{ij} a_i$ to `columns` and $\sum_j w_{ij} z_j$ to `rows`.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer factors than rows.
-    pub fn add_dots[](
-        weights: &[Row],
-        a: &[f32],
-        z: &Row,
-        columns: &mut Row,
-        rows: &mut [f32],
-    ) = add_dots_portable;
-}
-
-#[inline(always)]
-fn add_dots_portable(weights: &[Row], a: &[f32], z: &Row, columns: &mut Row, rows: &mut [f32]) {
-    let n = weights.len();
-    let (a, rows) = (&a[..n], &mut rows[..n]);
-    for (w, row) in weights.iter().zip(rows) {
-        *row += dot(w, z);
-    }
-    for part in 0..PANEL / TILE {
-        let out = &mut columns.0.as_chunks_mut::<TILE>().0[part];
-        let mut sum = *out;
-        for i in 0..n {
-            let w = &weights[i].0.as_chunks::<TILE>().0[part];
-            for l in 0..TILE {
-                sum[l] = a[i].mul_add(w[l], sum[l]);
-            }
-        }
-        *out = sum;
     }
 }
 

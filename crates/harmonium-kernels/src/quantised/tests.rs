@@ -2,7 +2,7 @@ use super::*;
 use crate::arbitrary::{assert_same, lines, real, small};
 use crate::line::Line;
 use crate::update::SingleSums;
-use crate::update::tests::{Case, ROUNDING, check_dots, heights, in_place};
+use crate::update::tests::{Case, ROUNDING, Room, heights, in_place};
 
 /// Whether an update with copies moves weights and velocity as one without, and keeps the copies.
 pub(crate) fn check_update<const K: usize, G: Gradient>(
@@ -48,58 +48,6 @@ fn quantised(weights: &[Row]) -> (Copies, Vec<f32>) {
         (0..n.div_ceil(BLOCK)).map(|block| fresh_scale(weights, block)).collect();
     scales.iter().enumerate().for_each(|(block, s)| copies.quantise(weights, block, *s));
     (copies, scales)
-}
-
-/// What the dot products of an update read and write; they are overwritten, whatever was there.
-struct Room {
-    row_shifts: Vec<f32>,
-    column_shifts: Row,
-    columns: Row,
-    rows: Vec<f32>,
-}
-
-/// Stands behind the last row, where nothing is written.
-const LEFT: f32 = 77.0;
-
-impl Room {
-    fn new(n: usize) -> Self {
-        let row_shifts = lines::<_, 1>(n, 8, real).iter().map(|x| x.0[0]).collect();
-        let mut rows = vec![f32::NAN; n];
-        rows.push(LEFT);
-        Self {
-            row_shifts,
-            column_shifts: lines(1, 9, real)[0],
-            columns: Line([f32::NAN; PANEL]),
-            rows,
-        }
-    }
-
-    fn dots(&mut self) -> Dots<'_> {
-        Dots {
-            row_shifts: &self.row_shifts,
-            column_shifts: &self.column_shifts,
-            columns: &mut self.columns,
-            rows: &mut self.rows,
-        }
-    }
-
-    /// Whether they are the products with the last update.
-    fn check(&self, velocity: &[Row]) {
-        let n = velocity.len();
-        check_dots(
-            velocity,
-            (&self.row_shifts, &self.column_shifts),
-            (&Row::ZERO, 0.0),
-            (&self.columns, &self.rows[..n]),
-        );
-        assert_eq!(self.rows[n..], [LEFT], "what is behind the rows is left alone");
-    }
-
-    fn assert_same(&self, twin: &Self) {
-        assert_same(&[self.columns], &[twin.columns], "dots: columns");
-        let bits = |room: &Self| room.rows.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(self), bits(twin), "dots: rows");
-    }
 }
 
 fn assert_same_copies(a: &Copies, b: &Copies) {

@@ -86,10 +86,14 @@ impl<const K: usize> Case<K> {
     fn run<G: Gradient>(&self, gradient: &G, terms: impl Fn(usize, usize) -> Vec<f64> + Copy) {
         let (rows, step) = (self.terms(), self.step);
         let (mut w, mut v) = (self.weights.clone(), self.velocity.clone());
-        update(gradient, rows, step, &mut w, &mut v);
+        let mut dots = Room::new(w.len());
+        update(gradient, rows, step, &mut w, &mut v, dots.dots());
         self.check(terms, &w, &v);
+        dots.check(&v);
         let (mut w2, mut v2) = (self.weights.clone(), self.velocity.clone());
-        update_portable(gradient, rows, step, &mut w2, &mut v2);
+        let mut twin = Room::new(w.len());
+        update_portable(gradient, rows, step, &mut w2, &mut v2, twin.dots());
+        dots.assert_same(&twin);
         assert_same(&w, &w2, "update: weights");
         assert_same(&v, &v2, "update: velocity");
         crate::quantised::tests::check_update(self, gradient, &w, &v);
@@ -111,29 +115,74 @@ impl<const K: usize> Case<K> {
     }
 }
 
-/// Compares dot products along both sides with double precision; `before` is what was there.
-pub(crate) fn check_dots(
-    weights: &[Row],
-    (a, z): (&[f32], &Row),
-    before: (&Row, f32),
-    (columns, rows): (&Row, &[f32]),
-) {
+/// What the dot products of an update read and write; they are overwritten, whatever was there.
+pub(crate) struct Room {
+    pub(crate) row_shifts: Vec<f32>,
+    column_shifts: Row,
+    pub(crate) columns: Row,
+    pub(crate) rows: Vec<f32>,
+}
+
+/// Stands behind the last row, where nothing is written.
+const LEFT: f32 = 77.0;
+
+impl Room {
+    pub(crate) fn new(n: usize) -> Self {
+        let row_shifts = lines::<_, 1>(n, 8, real).iter().map(|x| x.0[0]).collect();
+        let mut rows = vec![f32::NAN; n];
+        rows.push(LEFT);
+        Self {
+            row_shifts,
+            column_shifts: lines(1, 9, real)[0],
+            columns: Line([f32::NAN; PANEL]),
+            rows,
+        }
+    }
+
+    pub(crate) fn dots(&mut self) -> Dots<'_> {
+        Dots {
+            row_shifts: &self.row_shifts,
+            column_shifts: &self.column_shifts,
+            columns: &mut self.columns,
+            rows: &mut self.rows,
+        }
+    }
+
+    /// Whether they are the products with the last update.
+    pub(crate) fn check(&self, velocity: &[Row]) {
+        let n = velocity.len();
+        check_dots(
+            velocity,
+            (&self.row_shifts, &self.column_shifts),
+            (&self.columns, &self.rows[..n]),
+        );
+        assert_eq!(self.rows[n..], [LEFT], "what is behind the rows is left alone");
+    }
+
+    pub(crate) fn assert_same(&self, twin: &Self) {
+        assert_same(&[self.columns], &[twin.columns], "dots: columns");
+        let bits = |room: &Self| room.rows.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(self), bits(twin), "dots: rows");
+    }
+}
+
+/// Compares dot products along both sides with double precision.
+fn check_dots(weights: &[Row], (a, z): (&[f32], &Row), (columns, rows): (&Row, &[f32])) {
     let n = weights.len();
-    let check = |found: f32, start: f32, terms: &mut dyn Iterator<Item = f64>, roundings| {
-        let start = f64::from(start);
-        let (sum, size) = terms.fold((start, start.abs()), |(s, m), x| (s + x, m + x.abs()));
+    let check = |found: f32, terms: &mut dyn Iterator<Item = f64>, roundings| {
+        let (sum, size) = terms.fold((0.0, 0.0), |(s, m), x: f64| (s + x, m + x.abs()));
         let bound = f64::from(u16::try_from(roundings).expect("few")) * ROUNDING * size;
         assert!((f64::from(found) - sum).abs() <= bound, "{n} rows: {found}, not {sum}");
     };
     for l in 0..PANEL {
         let mut terms = (0..n).map(|i| f64::from(weights[i].0[l]) * f64::from(a[i]));
-        check(columns.0[l], before.0.0[l], &mut terms, n);
+        check(columns.0[l], &mut terms, n);
     }
     assert_eq!(rows.len(), n);
     for i in 0..n {
         let mut terms = (0..PANEL).map(|l| f64::from(weights[i].0[l]) * f64::from(z.0[l]));
-        // Eight products in each of eight lanes, three additions, and one to what was there.
-        check(rows[i], before.1, &mut terms, 12);
+        // Four products in each of sixteen lanes, and four additions.
+        check(rows[i], &mut terms, 8);
     }
 }
 
@@ -236,17 +285,21 @@ fn transposes_are_transposes() {
 #[test]
 fn missing_rows_are_refused() {
     let step = STEPS[1];
-    let run = |n_factors: usize, n_velocities: usize, n_places: usize| {
+    let run = |[n_factors, n_velocities, n_places, n_shifts]: [usize; 4]| {
         std::panic::catch_unwind(move || {
             let (sums, places) = (vec![Row::ZERO; 9], in_place(n_places));
             let terms = RankOne { rows: &vec![[1.0]; n_factors], columns: &[Row::ZERO] };
             let w = &mut vec![Row::ZERO; 9];
             let v = &mut vec![Row::ZERO; n_velocities];
-            update(&SingleSums::new(&sums, &places), terms, step, w, v);
+            let gradient = SingleSums::new(&sums, &places);
+            let mut room = Room::new(9);
+            room.row_shifts.truncate(n_shifts);
+            update(&gradient, terms, step, w, v, room.dots());
         })
         .is_err()
     };
-    assert!(!run(9, 9, 9) && run(8, 9, 9) && run(9, 8, 9) && run(9, 9, 8));
+    assert!(!run([9; 4]));
+    assert!([[8, 9, 9, 9], [9, 8, 9, 9], [9, 9, 8, 9], [9, 9, 9, 8]].into_iter().all(run));
     // A place where there is no row.
     let sums = [Sums::ZERO; 2];
     assert!(std::panic::catch_unwind(|| FieldSums::new(&sums, &[0, 2], 1.0).row(1)).is_err());
@@ -260,21 +313,5 @@ fn a_dot_is_summed_as_its_twin_is() {
         let (a, b) = pair.0.split_at(8);
         let x = [a, b].map(|x| std::array::from_fn(|l| x[l]));
         assert_eq!(Dot(x).total().to_bits(), total_portable(x).to_bits());
-    }
-}
-
-#[test]
-fn dots_are_added_along_both_sides() {
-    for n in heights() {
-        let weights: Vec<Row> = lines(n, 1, real);
-        let a: Vec<f32> = lines::<_, 1>(n, 2, real).iter().map(|x| x.0[0]).collect();
-        let (z, before) = (lines(1, 3, real)[0], lines(1, 4, real)[0]);
-        let (mut columns, mut rows) = (before, vec![0.5; n]);
-        let (mut twin_columns, mut twin_rows) = (before, vec![0.5; n]);
-        add_dots(&weights, &a, &z, &mut columns, &mut rows);
-        add_dots_portable(&weights, &a, &z, &mut twin_columns, &mut twin_rows);
-        assert_same(&[columns], &[twin_columns], "add_dots: columns");
-        assert_eq!(rows, twin_rows, "add_dots: rows");
-        check_dots(&weights, (&a, &z), (&before, 0.5), (&columns, &rows));
     }
 }

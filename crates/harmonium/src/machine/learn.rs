@@ -19,7 +19,7 @@ use crate::error::Error;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::Words;
 use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat_mut};
-use harmonium_kernels::quantised::{Dots, update_quantised};
+use harmonium_kernels::quantised::update_quantised;
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{
@@ -29,7 +29,7 @@ use harmonium_kernels::tables::{
     CHUNK, FIELD_CHUNK, LEVELS, Sign, finish_fields, sum_fields, sum_single,
 };
 use harmonium_kernels::update::{
-    FieldSums, Gradient, RankOne, SingleSums, Step, add_dots, slope_squared, squared, update,
+    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
 };
 use rayon::prelude::*;
 
@@ -208,7 +208,8 @@ impl Learner {
             it.shifts[l].clear();
             it.shifts[l].extend(self.offsets[l].iter().map(|mu| shift(mu) as f32));
             it.centers[l].clear();
-            it.centers[l].extend(self.offsets[l].iter().map(|mu| (shift(mu) / layer.scale) as f32));
+            let inverse = 1.0 / layer.scale;
+            it.centers[l].extend(self.offsets[l].iter().map(|mu| (inverse * shift(mu)) as f32));
         }
         let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
         let quantised = engine.precision() == Precision::I16
@@ -449,7 +450,7 @@ fn bit_means(
     out.clear();
     if columns.is_bits && uniform {
         let w = weights.first().copied().unwrap_or(0.0);
-        out.extend(columns.words.column_counts().map(|c| w * f64::from(c)));
+        columns.words.each_count(|count| out.push(w * f64::from(count)));
         return;
     }
     out.resize(layer.len, 0.0);
@@ -500,7 +501,7 @@ impl Prepared {
             out.clear();
             out.extend(self.centers[m].iter().enumerate().map(|(i, &center)| {
                 let sum = (data[m][i] - model[m][i]) as f32;
-                [link.gain * (total as f32).mul_add(center, -sum), -link.gain * center]
+                [link.gain * (total as f32 * center - sum), -link.gain * center]
             }));
         }
     }
@@ -773,18 +774,15 @@ impl PanelWork<'_> {
         shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
         let (columns, rows) = &mut output.dots[c];
         let row_shifts = &it.shifts[link.source.0];
+        let dots = Dots { row_shifts, column_shifts: &shift, columns, rows };
         if panel.is_quantised() {
             let scales = &link.quanta[p / super::band::PANELS_PER_BLOCK];
             let copies = &mut panel.copies;
-            let dots = Dots { row_shifts, column_shifts: &shift, columns, rows };
             let weights = &mut panel.weights;
             update_quantised(gradient, terms, step, weights, velocity, copies, scales, dots);
         } else {
-            update(gradient, terms, step, &mut panel.weights, velocity);
+            update(gradient, terms, step, &mut panel.weights, velocity, dots);
             panel.transpose();
-            *columns = Row::ZERO;
-            rows.fill(0.0);
-            add_dots(velocity, row_shifts, &shift, columns, rows);
         }
         if settings.norms {
             output.squares.update += squared(velocity);

@@ -33,7 +33,7 @@ pub(super) mod purpose {
 
 /// How often the norms of gradient and update are taken while the engine learns by itself: they
 /// cost about as much as the update.
-const NORM_STEPS: u64 = 20;
+const NORM_STEPS: u64 = 100;
 
 /// What one update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -482,6 +482,7 @@ impl<'d> Trainer<'d> {
         let as_bits = self.engine.precision() != Precision::F64
             && self.data.is_bits()
             && entries == self.data.n_columns();
+        self.data.fetch(self.order[start..end].iter().map(|&row| row as usize));
         for &row in &self.order[start..end] {
             let (row, values) = (row as usize, &mut self.row_values);
             let weight = self.data.weight(row);
