@@ -691,9 +691,10 @@ fn fields_tables<const U: usize, const SIGN: u8, const WIDE: bool>(
 ) {
     for (sums, &word) in sums.iter_mut().zip(words) {
         let (mut low, mut high) = ([0_u16; TILE], [0_u16; TILE]);
+        const { assert!(FIELD_TABLES == 4, "the sums are widened after so many tables") };
         let mut small = [0_u16; TILE];
         each_table!(U, G, {
-            if G % FIELD_TABLES == 0 && G > 0 {
+            if matches!(G, 4 | 8) {
                 flush(&small, &mut low, &mut high);
                 small = [0; TILE];
             }

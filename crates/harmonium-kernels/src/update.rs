@@ -141,14 +141,14 @@ fn update_portable<const K: usize, G: Gradient>(
     step: Step,
     weights: &mut [Row],
     velocity: &mut [Row],
-    dots: Dots<'_>,
+    mut dots: Dots<'_>,
 ) {
     let velocity = &mut velocity[..weights.len()];
     let slope = Slope::new(gradient, terms, step, step.rate);
     if step.l1 == 0.0 {
-        update_rows::<K, false, G>(&slope, step.momentum, weights, velocity, dots);
+        update_rows::<K, false, G>(&slope, step.momentum, weights, velocity, &mut dots);
     } else {
-        update_rows::<K, true, G>(&slope, step.momentum, weights, velocity, dots);
+        update_rows::<K, true, G>(&slope, step.momentum, weights, velocity, &mut dots);
     }
 }
 
@@ -158,7 +158,7 @@ fn update_rows<const K: usize, const L1: bool, G: Gradient>(
     momentum: f32,
     weights: &mut [Row],
     velocity: &mut [Row],
-    dots: Dots<'_>,
+    dots: &mut Dots<'_>,
 ) {
     let n = weights.len();
     let (shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);

@@ -463,7 +463,7 @@ fn missing_rows_are_refused() {
     let run = |[n_scales, n_shifts, n_dots, n_velocities]: [usize; 4]| {
         std::panic::catch_unwind(move || {
             let (sums, places) = (vec![Row::ZERO; 9], in_place(9));
-            let terms = RankOne { rows: &vec![[1.0]; 9], columns: &[Row::ZERO] };
+            let terms = RankOne { rows: &[[1.0]; 9], columns: &[Row::ZERO] };
             let (w, v) = (&mut vec![Row::ZERO; 9], &mut vec![Row::ZERO; n_velocities]);
             let gradient = SingleSums::new(&sums, &places);
             let step = Step { rate: 0.1, momentum: 0.9, l1: 0.0, l2: 0.3 };

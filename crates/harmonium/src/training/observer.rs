@@ -114,7 +114,9 @@ impl<M: Metric> Observer for EarlyStop<M> {
             Err(error) => return ControlFlow::Break(format!("a metric failed: {error}")),
         };
         let Some(first) = measured.first() else { return ControlFlow::Continue(()) };
-        if first.value > self.best {
+        // What rounding may do is no improvement: recentering alone moves the last digits.
+        let noise = if self.best.is_finite() { 1e-12 * self.best.abs() } else { 0.0 };
+        if first.value > self.best + noise {
             (self.best, self.best_epoch) = (first.value, view.epoch);
         } else if view.epoch - self.best_epoch >= self.patience {
             return ControlFlow::Break(format!(
