@@ -6,7 +6,7 @@
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 
 use super::band::{Band, Scratch, Source, with_scratch};
-use super::{LayerId, Machine, State, Weights, add_input};
+use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::line::{TILE, Wide};
@@ -52,8 +52,8 @@ pub(crate) struct EngineLayer {
     pub(crate) lines: Vec<Wide>,
     /// What the layer receives from others; empty unless in double precision.
     inputs: Vec<Input>,
-    /// The full symmetric $J$, row-major, if there is one.
-    pub(crate) lateral: Option<Vec<f64>>,
+    /// What its units send each other.
+    pub(crate) lateral: Option<Lateral>,
 }
 
 /// Weights towards one layer: rows belong to the source.
@@ -108,7 +108,8 @@ impl Engine {
         for (i, c) in machine.couplings().iter().enumerate() {
             let (a, b) = c.between;
             if c.is_lateral() {
-                engine.layers[a.0].lateral = Some(c.weights.dense());
+                let units = machine.layer(a).units;
+                engine.layers[a.0].lateral = Lateral::new(&c.weights, units);
             } else if !kernels {
                 let size = c.weights.entries().len();
                 for (source, target) in [(a, b), (b, a)] {
@@ -183,7 +184,7 @@ impl Engine {
             if let Some(lateral) = &mut layer.lateral {
                 let c = machine.couplings().iter().find(|c| c.between == (l, l));
                 if let Some(c) = c {
-                    lateral.copy_from_slice(&c.weights.dense());
+                    lateral.refresh(&c.weights);
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! The one walk under every sampler: layer by layer, or unit by unit where a lateral coupling
-//! demands it.
+//! The one walk under every sampler: layer by layer; where a lateral coupling demands it, unit by
+//! unit, or colour by colour if it is sparse.
 
 use super::{Clamp, packed};
-use crate::machine::{Base, Engine, LayerId, Precision, State};
+use crate::machine::{Base, Engine, Lateral, LayerId, Neighbours, Precision, State};
 use crate::units::{Draw, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
@@ -58,7 +58,7 @@ pub(crate) struct Place {
     pub(crate) layer: LayerId,
     /// Row of the whole state.
     pub(crate) row: usize,
-    /// First entry of the piece of the layer.
+    /// First entry of the piece of the layer, where its variates are.
     pub(crate) start: usize,
 }
 
@@ -84,6 +84,7 @@ pub(crate) struct Walk<'a> {
 pub(crate) struct Scratch {
     pub(super) theta: Vec<f64>,
     piece: Vec<f64>,
+    values: Vec<f64>,
     precision: Vec<f64>,
     /// Largest change of each row since it was last cleared.
     pub(crate) change: Vec<f64>,
@@ -182,14 +183,16 @@ impl Walk<'_> {
         scratch: &mut Scratch,
         response: Response,
     ) {
-        let layer = &self.engine.layers()[place.layer.0];
-        match &layer.lateral {
-            None => self.respond(place, theta, x, r, scratch, response),
-            Some(j) => {
-                for (i, &xi) in x.iter().enumerate() {
-                    add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
+        match &self.engine.layers()[place.layer.0].lateral {
+            None => self.respond(place, None, theta, x, r, scratch, response),
+            Some(Lateral::Dense(j)) => {
+                for (&xi, j) in x.iter().zip(j.chunks_exact(theta.len())) {
+                    add_scaled(theta, xi, j);
                 }
-                self.unit_by_unit(place, theta, x, r, scratch, response);
+                self.unit_by_unit(place, j, theta, x, r, scratch, response);
+            }
+            Some(Lateral::Sparse(neighbours)) => {
+                self.colour_by_colour(place, neighbours, theta, x, r, scratch, response);
             }
         }
     }
@@ -199,6 +202,7 @@ impl Walk<'_> {
     fn unit_by_unit(
         &self,
         place: Place,
+        j: &[f64],
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -206,7 +210,7 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let (Some(j), group) = (&layer.lateral, layer.units.group()) else { return };
+        let group = layer.units.group();
         let mut piece = std::mem::take(&mut scratch.piece);
         let mut before = vec![0.0; group];
         for start in (0..layer.len).step_by(group) {
@@ -214,7 +218,7 @@ impl Walk<'_> {
             piece.extend_from_slice(&theta[start..start + group]);
             let unit = &mut x[start..start + group];
             before.copy_from_slice(unit);
-            self.respond(Place { start, ..place }, &mut piece, unit, r, scratch, response);
+            self.respond(Place { start, ..place }, None, &mut piece, unit, r, scratch, response);
             for (i, (new, old)) in unit.iter().zip(&before).enumerate() {
                 if new != old {
                     let row = start + i;
@@ -225,10 +229,40 @@ impl Walk<'_> {
         scratch.piece = piece;
     }
 
-    /// Tempers $\theta$, lets the units respond to it and writes what is not held.
+    /// Visits the colours of a sparsely coupled layer in order: the units of one do not see each
+    /// other, so they respond together.
+    fn colour_by_colour(
+        &self,
+        place: Place,
+        neighbours: &Neighbours,
+        theta: &[f64],
+        x: &mut [f64],
+        r: usize,
+        scratch: &mut Scratch,
+        response: Response,
+    ) {
+        let group = self.engine.layers()[place.layer.0].units.group();
+        let mut piece = std::mem::take(&mut scratch.piece);
+        let mut values = std::mem::take(&mut scratch.values);
+        for colour in &neighbours.colours {
+            let entries = &colour.entries[..];
+            piece.clear();
+            piece.extend(entries.iter().map(|&i| theta[i] + neighbours.input(i, x)));
+            values.clear();
+            values.extend(entries.iter().map(|&i| x[i]));
+            let place = Place { start: colour.slot * group, ..place };
+            self.respond(place, Some(entries), &mut piece, &mut values, r, scratch, response);
+            entries.iter().zip(&values).for_each(|(&i, v)| x[i] = *v);
+        }
+        (scratch.piece, scratch.values) = (piece, values);
+    }
+
+    /// Tempers $\theta$, lets the units respond to it and writes what is not held. The piece is
+    /// a run of the layer that starts at the place, or the `entries` named.
     fn respond(
         &self,
         place: Place,
+        entries: Option<&[usize]>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -236,36 +270,33 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let range = place.start..place.start + theta.len();
-        let own =
-            if layer.precision.is_empty() { &[][..] } else { &layer.precision[range.clone()] };
-        let precision = match self.heat {
-            Heat::None => own,
+        let at = |i: usize| entries.map_or(place.start + i, |entries| entries[i]);
+        let n_own = if layer.precision.is_empty() { 0 } else { theta.len() };
+        scratch.precision.clear();
+        scratch.precision.extend((0..n_own).map(|i| layer.precision[at(i)]));
+        let precision = &mut scratch.precision[..];
+        match self.heat {
+            Heat::None => {}
             Heat::Scaled(beta) => {
-                theta.iter_mut().for_each(|t| *t *= beta);
-                scratch.precision.clear();
-                scratch.precision.extend(own.iter().map(|g| beta * g));
-                &scratch.precision
+                theta.iter_mut().chain(precision.iter_mut()).for_each(|t| *t *= beta);
             }
             Heat::Mixed { base, betas } => {
-                let beta = betas[place.row];
-                let mix = |own: f64, base: f64| (1.0 - beta) * base + beta * own;
-                let bias = &base.bias[place.layer.0][range.clone()];
-                theta.iter_mut().zip(bias).for_each(|(t, b)| *t = mix(*t, *b));
-                scratch.precision.clear();
-                if !own.is_empty() {
-                    let base = &base.precision[place.layer.0][range];
-                    scratch.precision.extend(own.iter().zip(base).map(|(g, b)| mix(*g, *b)));
+                let (beta, l) = (betas[place.row], place.layer.0);
+                let mix = |own: &mut f64, base: f64| *own = (1.0 - beta) * base + beta * *own;
+                for (i, t) in theta.iter_mut().enumerate() {
+                    mix(t, base.bias[l][at(i)]);
                 }
-                &scratch.precision
+                for (i, g) in precision.iter_mut().enumerate() {
+                    mix(g, base.precision[l][at(i)]);
+                }
             }
-        };
+        }
         response.of(layer.units, place, theta, precision);
         let group = layer.units.group();
         let free = self.clamp.frees_layer(place.layer);
         let change = &mut scratch.change[r];
         for (i, (x, t)) in x.iter_mut().zip(theta).enumerate() {
-            if free || !self.clamp.holds(place.layer, place.row, (place.start + i) / group) {
+            if free || !self.clamp.holds(place.layer, place.row, at(i) / group) {
                 let moved = self.step * (*t - *x);
                 // A full step takes the response itself: adding a difference would round.
                 *x = if self.step < 1.0 { *x + moved } else { *t };

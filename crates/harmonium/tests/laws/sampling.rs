@@ -4,7 +4,7 @@ use crate::machines::{assert_close, discrete, every_state, gaussian, key, some_s
 use crate::statistics::{assert_distributed, assert_mean};
 use harmonium::exact;
 use harmonium::machine::{
-    Base, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State, Triangle,
+    Base, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State, Triangle, Weights,
 };
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
@@ -58,7 +58,7 @@ fn one_sweep(machine: &Machine, clamp: &Clamp, states: &State, start: usize) -> 
     let first_entry = |l: LayerId| machine.layers()[..l.0].iter().map(Layer::len).sum::<usize>();
     for l in machine.schedule().concat() {
         let group = machine.layer(l).units.group();
-        for unit in 0..machine.layer(l).n_units() {
+        for unit in machine.unit_blocks(l).concat() {
             if clamp.holds(l, 0, unit) {
                 continue;
             }
@@ -91,6 +91,31 @@ fn gibbs_sampling_is_stationary() {
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
             let name = format!("{name} {precision:?}");
             assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
+        }
+    }
+}
+
+/// What the law above relies on: the blocks cover the layer, and inside one nobody sees anybody.
+#[test]
+fn units_of_a_block_do_not_see_each_other() {
+    for (name, machine) in discrete() {
+        for l in machine.layer_ids() {
+            let (layer, blocks) = (machine.layer(l), machine.unit_blocks(l));
+            let mut units = blocks.concat();
+            units.sort_unstable();
+            assert!(units.into_iter().eq(0..layer.n_units()), "{name}");
+            let Some(c) = machine.couplings().iter().find(|c| c.between == (l, l)) else {
+                assert_eq!(blocks.len(), 1, "{name}");
+                continue;
+            };
+            let group = layer.units.group();
+            let Weights::Sparse(edges) = &c.weights else {
+                assert_eq!(blocks.len(), layer.n_units(), "{name}");
+                continue;
+            };
+            let of = |e: usize| blocks.iter().position(|b| b.contains(&(e / group)));
+            assert!(edges.pairs().iter().all(|&(i, j)| of(i) != of(j)), "{name}");
+            assert!(blocks.len() <= 3, "{name}: a ring needs no more than three colours");
         }
     }
 }
@@ -136,16 +161,19 @@ fn clamped_sampling_moves_only_what_is_free() {
             }
             let states = exact::states(&machine, &clamp, &x, 0).unwrap();
             let p = exact::probabilities(&machine, &states).unwrap();
-            let engine = Engine::new(&machine);
-            let mut chains = draw(&machine, &states, &p, CHAINS, Stream::new(5));
-            gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
-            let what = format!("{name}, {held} held");
-            // A state that moved what is held has no place among `states`, and `count` panics.
-            assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
-            let p = one_sweep(&machine, &clamp, &states, 0);
-            let mut chains = draw(&machine, &states, &delta(0, p.len()), CHAINS, Stream::new(7));
-            gibbs(&machine, &engine, &clamp, &mut chains, 1, Stream::new(8)).unwrap();
-            assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
+            let moved = one_sweep(&machine, &clamp, &states, 0);
+            for precision in PRECISIONS {
+                let engine = Engine::with_precision(&machine, precision);
+                let mut chains = draw(&machine, &states, &p, CHAINS, Stream::new(5));
+                gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
+                let what = format!("{name}, {held} held, {precision:?}");
+                // A state that moved what is held has no place among `states`: `count` panics.
+                assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
+                let start = delta(0, p.len());
+                let mut chains = draw(&machine, &states, &start, CHAINS, Stream::new(7));
+                gibbs(&machine, &engine, &clamp, &mut chains, 1, Stream::new(8)).unwrap();
+                assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &moved);
+            }
         }
     }
 }
