@@ -240,10 +240,10 @@ fn the_description_must_be_of_the_right_form() {
 #[test]
 fn other_versions_and_kinds_say_so() {
     let newer = described(|d| {
-        d["format_version"] = json!(2);
+        d["format_version"] = json!(3);
         d["something"] = json!("new");
     });
-    assert!(matches!(newer, Error::NewerFormat { found: 2, supported: 1, .. }), "{newer}");
+    assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");
     assert!(newer.hint().contains("update"));
     assert_says(&described(|d| d["format_version"] = json!(0)), &["version 0"]);
     for kind in ["dbn", "network"] {
