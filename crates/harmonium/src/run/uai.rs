@@ -3,7 +3,7 @@
 //! A file holds factors over variables, $p(x) = \frac1Z\prod_f \phi_f(x_f)$ (the "MARKOV" files of
 //! the UAI inference competitions, with one or two variables to a factor). A factor is an energy,
 //! $$-\ln\phi(x, y) = e_{00} + (e_{10} - e_{00})\,x + (e_{01} - e_{00})\,y
-//!   + (e_{11} - e_{10} - e_{01} + e_{00})\,xy,$$
+//! \qquad + (e_{11} - e_{10} - e_{01} + e_{00})\,xy,$$
 //! so a file is a machine of bits; the constants gather in $E_0$, and $\ln Z$ is that of the file.
 
 use super::{NO_FILE, file_error, in_file};
@@ -82,7 +82,7 @@ pub fn write_uai(machine: &Machine) -> Result<String, Error> {
     }
     let first: Vec<usize> =
         bits.layers().iter().scan(0, |n, l| Some(std::mem::replace(n, *n + l.len()))).collect();
-    let bias: Vec<f64> = bits.layers().iter().flat_map(|l| l.bias.iter().copied()).collect();
+    let biases: Vec<f64> = bits.layers().iter().flat_map(|l| l.bias.iter().copied()).collect();
     let mut pairs = Vec::new();
     for c in bits.couplings() {
         let (a, b) = (first[c.between.0.0], first[c.between.1.0]);
@@ -92,7 +92,7 @@ pub fn write_uai(machine: &Machine) -> Result<String, Error> {
             }
         });
     }
-    let n = bias.len();
+    let n = biases.len();
     let mut text = format!("MARKOV\n{n}\n{}\n{}\n", vec!["2"; n].join(" "), n + pairs.len());
     for i in 0..n {
         let _ = writeln!(text, "1 {i}");
@@ -102,7 +102,7 @@ pub fn write_uai(machine: &Machine) -> Result<String, Error> {
     }
     // Shared out, so that no factor has to hold all of it.
     let share = -bits.constant() / n as f64;
-    for (i, b) in bias.iter().enumerate() {
+    for (i, b) in biases.iter().enumerate() {
         let what = || format!("the factor of unit {i}");
         let (off, on) = (factor(share, what)?, factor(share + b, what)?);
         let _ = write!(text, "\n2\n {off:e} {on:e}\n");

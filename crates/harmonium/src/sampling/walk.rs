@@ -2,7 +2,7 @@
 //! unit, or colour by colour if it is sparse.
 
 use super::{Clamp, packed};
-use crate::machine::{Base, Engine, Lateral, LayerId, Neighbours, Precision, State};
+use crate::machine::{Base, Engine, Lateral, LayerId, Precision, State};
 use crate::units::{Draw, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
@@ -39,7 +39,7 @@ pub(crate) enum Response {
 
 impl Response {
     /// Replaces `theta` by the response.
-    fn of(self, units: Units, place: Place, theta: &mut [f64], precision: &[f64]) {
+    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], precision: &[f64]) {
         match self {
             Self::Sample { stream, sweep } => {
                 let site = Site::new(place.row, sweep, place.layer.0);
@@ -54,12 +54,21 @@ impl Response {
 
 /// Where a response happens.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Place<'a> {
     pub(crate) layer: LayerId,
     /// Row of the whole state.
     pub(crate) row: usize,
     /// First entry of the piece of the layer, where its variates are.
     pub(crate) start: usize,
+    /// The entries of the piece, if it is no run of the layer.
+    pub(crate) entries: Option<&'a [usize]>,
+}
+
+impl Place<'_> {
+    /// Entry `i` of the piece.
+    fn entry(&self, i: usize) -> usize {
+        self.entries.map_or(self.start + i, |entries| entries[i])
+    }
 }
 
 /// A run of rows, every layer's part of it.
@@ -167,7 +176,7 @@ impl Walk<'_> {
         for (&r, theta) in active.iter().zip(theta.chunks_exact_mut(layer.len)) {
             let x = &mut rows.values[l.0][r * layer.len..(r + 1) * layer.len];
             let row = rows.first + r;
-            let place = Place { layer: l, row, start: 0 };
+            let place = Place { layer: l, row, start: 0, entries: None };
             self.respond_row(place, theta, x, r, scratch, response);
         }
         scratch.theta = theta;
@@ -176,7 +185,7 @@ impl Walk<'_> {
     /// Replaces one row of a layer by its response to $\theta$, which still lacks the lateral part.
     pub(super) fn respond_row(
         &self,
-        place: Place,
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -184,15 +193,16 @@ impl Walk<'_> {
         response: Response,
     ) {
         match &self.engine.layers()[place.layer.0].lateral {
-            None => self.respond(place, None, theta, x, r, scratch, response),
-            Some(Lateral::Dense(j)) => {
+            None => self.respond(place, theta, x, r, scratch, response),
+            Some(Lateral::Dense(dense)) => {
+                let j = &dense.full[..];
                 for (&xi, j) in x.iter().zip(j.chunks_exact(theta.len())) {
                     add_scaled(theta, xi, j);
                 }
-                self.unit_by_unit(place, j, theta, x, r, scratch, response);
+                self.unit_by_unit(place, theta, x, r, scratch, response);
             }
-            Some(Lateral::Sparse(neighbours)) => {
-                self.colour_by_colour(place, neighbours, theta, x, r, scratch, response);
+            Some(Lateral::Sparse(_)) => {
+                self.colour_by_colour(place, theta, x, r, scratch, response);
             }
         }
     }
@@ -201,8 +211,7 @@ impl Walk<'_> {
     /// before it. $\theta$ is kept up to date by the rows of $J$ of what changed.
     fn unit_by_unit(
         &self,
-        place: Place,
-        j: &[f64],
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -210,7 +219,8 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let group = layer.units.group();
+        let Some(Lateral::Dense(dense)) = &layer.lateral else { return };
+        let (j, group) = (&dense.full, layer.units.group());
         let mut piece = std::mem::take(&mut scratch.piece);
         let mut before = vec![0.0; group];
         for start in (0..layer.len).step_by(group) {
@@ -218,7 +228,7 @@ impl Walk<'_> {
             piece.extend_from_slice(&theta[start..start + group]);
             let unit = &mut x[start..start + group];
             before.copy_from_slice(unit);
-            self.respond(Place { start, ..place }, None, &mut piece, unit, r, scratch, response);
+            self.respond(Place { start, ..place }, &mut piece, unit, r, scratch, response);
             for (i, (new, old)) in unit.iter().zip(&before).enumerate() {
                 if new != old {
                     let row = start + i;
@@ -233,15 +243,16 @@ impl Walk<'_> {
     /// other, so they respond together.
     fn colour_by_colour(
         &self,
-        place: Place,
-        neighbours: &Neighbours,
+        place: Place<'_>,
         theta: &[f64],
         x: &mut [f64],
         r: usize,
         scratch: &mut Scratch,
         response: Response,
     ) {
-        let group = self.engine.layers()[place.layer.0].units.group();
+        let layer = &self.engine.layers()[place.layer.0];
+        let Some(Lateral::Sparse(neighbours)) = &layer.lateral else { return };
+        let group = layer.units.group();
         let mut piece = std::mem::take(&mut scratch.piece);
         let mut values = std::mem::take(&mut scratch.values);
         for colour in &neighbours.colours {
@@ -250,19 +261,18 @@ impl Walk<'_> {
             piece.extend(entries.iter().map(|&i| theta[i] + neighbours.input(i, x)));
             values.clear();
             values.extend(entries.iter().map(|&i| x[i]));
-            let place = Place { start: colour.slot * group, ..place };
-            self.respond(place, Some(entries), &mut piece, &mut values, r, scratch, response);
+            let start = colour.slot * group;
+            let place = Place { start, entries: Some(entries), ..place };
+            self.respond(place, &mut piece, &mut values, r, scratch, response);
             entries.iter().zip(&values).for_each(|(&i, v)| x[i] = *v);
         }
         (scratch.piece, scratch.values) = (piece, values);
     }
 
-    /// Tempers $\theta$, lets the units respond to it and writes what is not held. The piece is
-    /// a run of the layer that starts at the place, or the `entries` named.
+    /// Tempers $\theta$, lets the units respond to it and writes what is not held.
     fn respond(
         &self,
-        place: Place,
-        entries: Option<&[usize]>,
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -270,7 +280,7 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let at = |i: usize| entries.map_or(place.start + i, |entries| entries[i]);
+        let at = |i: usize| place.entry(i);
         let n_own = if layer.precision.is_empty() { 0 } else { theta.len() };
         scratch.precision.clear();
         scratch.precision.extend((0..n_own).map(|i| layer.precision[at(i)]));

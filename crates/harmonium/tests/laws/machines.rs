@@ -73,7 +73,7 @@ fn ring(layer: &Layer, w: impl Fn(usize, usize) -> f64) -> Edges {
     let (n, group) = (layer.n_units(), layer.units.group());
     let near = |i: usize, j: usize| {
         let d = (j / group - i / group) % n;
-        (d == 1 || d + 1 == n) && (group == 1 || (i + j) % 3 != 0)
+        (d == 1 || d + 1 == n) && (group == 1 || !(i + j).is_multiple_of(3))
     };
     let pairs = (0..layer.len()).flat_map(|i| (i + 1..layer.len()).map(move |j| (i, j)));
     let edges = pairs.filter(|&(i, j)| near(i, j)).map(|(i, j)| (j, i, w(i, j)));

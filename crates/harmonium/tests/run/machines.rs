@@ -49,7 +49,7 @@ fn lateral(layers: &[Layer], l: usize, numbers: &mut Numbers) -> Coupling {
 fn sparse(layers: &[Layer], l: usize, numbers: &mut Numbers) -> Coupling {
     let (n, units) = (layers[l].len(), layers[l].units);
     let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-    let some = pairs.filter(|&(i, j)| !units.same_unit(i, j) && (i + j) % 3 != 0);
+    let some = pairs.filter(|&(i, j)| !units.same_unit(i, j) && !(i + j).is_multiple_of(3));
     let edges: Vec<_> = some.map(|(i, j)| (i, j, 0.01 * numbers.next())).collect();
     Coupling::sparse(LayerId(l), Edges::new(n, edges).unwrap())
 }
