@@ -164,6 +164,24 @@ fn bipartite_files_become_rbms_and_others_sparse() {
 }
 
 #[test]
+fn competition_grids_have_their_partition_function() {
+    for (file, log_z) in [
+        ("Grids_11", 390.077_166),
+        ("Grids_12", 697.881_206),
+        ("Grids_16", 1_531.487_263),
+        ("Segmentation_11", -55.253_044),
+        ("Segmentation_12", -23.687_207),
+        ("Segmentation_13", -76.834_438),
+    ] {
+        let Some(path) = shared(&format!("uai-grids/{file}.uai")) else { return };
+        let model = load_uai(path).unwrap();
+        assert_eq!(model.machine.layers().len(), 1, "{file} is no RBM");
+        let found = exact::log_partition(&model.machine).unwrap();
+        assert!((found - log_z).abs() < 1e-5, "{file}: {found}");
+    }
+}
+
+#[test]
 fn competition_rbms_have_their_partition_function() {
     for (file, log_z) in [("DBN_11", 134.771_832), ("DBN_12", 145.400_678), ("DBN_13", 153.245_748)]
     {
