@@ -6,9 +6,10 @@
 //! those that follow; where it is sparse, a unit gathers what its neighbours send.
 
 use crate::dispatch::fast;
-use crate::line::{Row, TILE, Wide};
+use crate::line::{Line, Row, TILE, Wide};
 use crate::random::{Site, Stream};
 use crate::response::{Resolution, Uniforms, exp_neg, pack};
+use crate::update::transpose_four;
 
 /// Rows that stand side by side.
 pub const LANES: usize = 32;
@@ -25,6 +26,17 @@ pub struct Heat<'a> {
     pub base: &'a [f32],
 }
 
+/// Which variates a visit of 32 rows uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Draws {
+    /// Where they come from.
+    pub stream: Stream,
+    /// The first row, the sweep and the layer.
+    pub site: Site,
+    /// How fine they are.
+    pub resolution: Resolution,
+}
+
 /// Uniform variates of 32 units in 32 rows, and what they are compared with.
 #[derive(Clone, Debug)]
 pub struct Variates {
@@ -39,38 +51,24 @@ impl Default for Variates {
 }
 
 impl Variates {
-    /// Draws those of units `32 tile..32 tile + 32` in the rows from that of `site` on: the same
-    /// as [`crate::response::sample`] uses.
-    pub fn draw(&mut self, stream: Stream, site: Site, tile: u32, resolution: Resolution) {
-        self.full = draw(stream, site, tile, resolution, &mut self.units);
+    /// Draws those of units `32 tile..32 tile + 32`: the same as [`crate::response::sample`] uses.
+    pub fn draw(&mut self, draws: Draws, tile: u32) {
+        self.full = draw(draws, tile, &mut self.units);
     }
 }
 
 fast! {
-    fn draw[](
-        stream: Stream,
-        site: Site,
-        tile: u32,
-        resolution: Resolution,
-        units: &mut [Lanes],
-    ) -> f32 = draw_portable;
+    fn draw[](draws: Draws, tile: u32, units: &mut [Lanes]) -> f32 = draw_portable;
 }
 
 #[inline(always)]
-fn draw_portable(
-    stream: Stream,
-    site: Site,
-    tile: u32,
-    resolution: Resolution,
-    units: &mut [Lanes],
-) -> f32 {
-    let mut uniforms = Uniforms::new(stream, site, tile, resolution);
-    for row in 0..LANES {
-        let u = uniforms.next();
-        for (unit, u) in units.iter_mut().zip(u) {
-            unit.0[row] = u;
-        }
+fn draw_portable(draws: Draws, tile: u32, units: &mut [Lanes]) -> f32 {
+    let mut uniforms = Uniforms::new(draws.stream, draws.site, tile, draws.resolution);
+    let mut rows = [Wide::ZERO; LANES];
+    for row in &mut rows {
+        row.0 = uniforms.next();
     }
+    to_lanes_portable(&rows, units);
     uniforms.full()
 }
 
@@ -88,7 +86,7 @@ fn respond(theta: &Lanes, betas: &Lanes, base: f32, u: &Lanes, full: f32) -> u32
 /// All ones where the bit is set.
 #[inline(always)]
 fn mask(word: u32, lane: usize) -> u32 {
-    (word >> lane & 1).wrapping_neg()
+    if word & 1 << lane == 0 { 0 } else { u32::MAX }
 }
 
 fast! {
@@ -155,33 +153,53 @@ pub struct Links {
     pub weights: Vec<f32>,
 }
 
+/// What units receive besides what their neighbours send.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// The same in all rows, a number for each unit.
+    Same(&'a [f32]),
+    /// A number for each unit and row.
+    Each(&'a [Lanes]),
+}
+
 fast! {
-    /// Samples units `first..first + theta.len()`, at most 32 that do not see each other:
-    /// `theta` is what they receive besides, `words` the bits of all units.
+    /// Samples units `first..first + 32`, which do not see each other; `words` are the bits of all
+    /// units.
+    ///
+    /// Units take the place of rows among the variates, and 32 rows that of units: then those of
+    /// one unit stand side by side. The first row of `draws` must be a multiple of 32.
     ///
     /// # Panics
     ///
-    /// If a link leads to no unit, or there are more than 32.
+    /// If a link leads to no unit, or there are fewer inputs or units than 32.
     pub fn sample_together[](
-        theta: &mut [Lanes],
+        input: Input<'_>,
         first: usize,
         links: &Links,
         heat: Heat<'_>,
-        variates: &Variates,
+        draws: Draws,
         words: &mut [u32],
     ) = sample_together_portable;
 }
 
 #[inline(always)]
 fn sample_together_portable(
-    theta: &mut [Lanes],
+    input: Input<'_>,
     first: usize,
     links: &Links,
     heat: Heat<'_>,
-    variates: &Variates,
+    draws: Draws,
     words: &mut [u32],
 ) {
-    for (i, theta) in theta.iter_mut().enumerate() {
+    let Draws { stream, site, resolution } = draws;
+    let unit = Site { row: u32::try_from(first).unwrap_or(u32::MAX), ..site };
+    let mut uniforms = Uniforms::new(stream, unit, site.row / 32, resolution);
+    let full = uniforms.full();
+    for i in 0..TILE {
+        let mut theta = match input {
+            Input::Same(values) => Line([values[i]; LANES]),
+            Input::Each(lanes) => lanes[i],
+        };
         let range = links.starts[first + i] as usize..links.starts[first + i + 1] as usize;
         for (&unit, &w) in links.units[range.clone()].iter().zip(&links.weights[range]) {
             let word = words[unit as usize];
@@ -189,8 +207,8 @@ fn sample_together_portable(
                 theta.0[l] += f32::from_bits(w.to_bits() & mask(word, l));
             }
         }
-        let u = &variates.units[i];
-        words[first + i] = respond(theta, heat.betas, heat.base[i], u, variates.full);
+        let u = Line(uniforms.next());
+        words[first + i] = respond(&theta, heat.betas, heat.base[i], &u, full);
     }
 }
 
@@ -201,10 +219,14 @@ fast! {
 
 #[inline(always)]
 fn to_lanes_portable(rows: &[Wide], units: &mut [Lanes]) {
-    for (i, unit) in units.iter_mut().enumerate() {
-        unit.0 = [0.0; LANES];
-        for (lane, row) in unit.0.iter_mut().zip(rows) {
-            *lane = row.0[i];
+    for (part, rows) in (0..LANES / 4).zip((0..).step_by(4).map(|r| rows.get(r..))) {
+        let rows = rows.unwrap_or_default();
+        let row = |k: usize| rows.get(k).unwrap_or(&Wide::ZERO).0.as_chunks::<4>().0;
+        for (square, units) in units.chunks_mut(4).enumerate() {
+            let x = std::array::from_fn(|k| row(k)[square]);
+            for (lanes, unit) in transpose_four(x).iter().zip(units) {
+                unit.0.as_chunks_mut::<4>().0[part] = *lanes;
+            }
         }
     }
 }

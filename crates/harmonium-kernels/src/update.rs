@@ -734,7 +734,7 @@ fn transpose_portable<T: Copy, const N: usize>(x: [[T; N]; N]) -> [[T; N]; N] {
 
 /// Transposes 4 × 4.
 #[inline(always)]
-fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+pub(crate) fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
     #[cfg(target_arch = "x86_64")]
     return x86::transpose_four(x);
     #[cfg(not(target_arch = "x86_64"))]

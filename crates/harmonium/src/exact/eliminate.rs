@@ -102,9 +102,10 @@ impl Elimination {
                 tables.into_iter().partition(|t| t.units.contains(&unit));
             tables = without;
             let table = sum_out(unit, &with);
-            match table.units.is_empty() {
-                true => sum += table.logs[0],
-                false => tables.push(table),
+            if table.units.is_empty() {
+                sum += table.logs[0];
+            } else {
+                tables.push(table);
             }
         }
         sum
@@ -285,7 +286,9 @@ mod tests {
             let bias = layer.bias.iter_mut().enumerate();
             bias.for_each(|(i, b)| *b = 2.0 * noise(20 * l + i));
         }
-        let near = |i: usize, j: usize| j == i + 3 || (j == i + 1 && j % 3 > 0) || (i, j) == (0, 8);
+        let near = |i: usize, j: usize| {
+            j == i + 3 || (j == i + 1 && !j.is_multiple_of(3)) || (i, j) == (0, 8)
+        };
         let pairs = (0..9).flat_map(|i| (i + 1..9).map(move |j| (i, j)));
         let edges = pairs.filter(|&(i, j)| near(i, j)).map(|(i, j)| (i, j, 4.0 * noise(9 * i + j)));
         let weights = crate::machine::Matrix::from_fn(9, 2, |i, j| noise(100 + 2 * i + j))?;

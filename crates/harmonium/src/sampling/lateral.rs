@@ -12,7 +12,8 @@
 use crate::machine::{DenseBand, EngineLayer, Lateral, Slots, Source, with_scratch};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::lateral::{
-    Heat, LANES, Lanes, Variates, sample_in_turn, sample_together, to_lanes, transpose_bits,
+    Draws, Heat, Input, LANES, Lanes, Variates, sample_in_turn, sample_together, to_lanes,
+    transpose_bits,
 };
 use harmonium_kernels::line::{Line, PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
@@ -64,7 +65,15 @@ impl Visit<'_> {
 
     /// Replaces the bits of a sparsely coupled layer.
     pub(super) fn sparse(&self, slots: &Slots, bits: &mut BitMatrix, parallel: bool) {
-        self.in_tasks(LANES, bits, parallel, |rows, bits| self.sparse_rows(slots, rows, bits));
+        // In slots: what units receive from their biases, and where they end at β = 0.
+        let (mut same, mut base) = (vec![0.0; slots.n], vec![0.0; slots.n]);
+        for (unit, &slot) in slots.of_unit.iter().enumerate() {
+            same[slot] = self.layer.lines[unit / TILE].0[unit % TILE] + slots.shifts[unit];
+            base[slot] = self.base_of(unit);
+        }
+        self.in_tasks(LANES, bits, parallel, |rows, bits| {
+            self.sparse_rows(slots, (&same, &base), rows, bits);
+        });
     }
 
     /// Cuts the rows into tasks of `size`, which depends on the shape alone.
@@ -119,10 +128,10 @@ impl Visit<'_> {
         }
     }
 
-    fn variates(&self, row: usize, tile: usize, out: &mut Variates) {
-        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let site = Site { row: small(row), ..self.site };
-        out.draw(self.stream, site, small(tile), self.resolution);
+    /// The variates of 32 rows from `first` on.
+    fn draws(&self, first: usize) -> Draws {
+        let site = Site { row: u32::try_from(first).unwrap_or(u32::MAX), ..self.site };
+        Draws { stream: self.stream, site, resolution: self.resolution }
     }
 
     fn dense_rows(&self, band: &DenseBand, rows: Range<usize>, bits: &mut BitMatrix) {
@@ -164,7 +173,8 @@ impl Visit<'_> {
                     transpose_bits(&mut square);
                     let start = half * TILE;
                     let heat = Heat { betas: &betas, base };
-                    self.variates(rows.start + first, 2 * panel + half, &mut variates);
+                    let tile = u32::try_from(2 * panel + half).unwrap_or(u32::MAX);
+                    variates.draw(self.draws(rows.start + first), tile);
                     let (theta, own) = (&mut lanes[start..], &own[start..]);
                     let units = &mut square[..base.len()];
                     sample_in_turn(theta, own, start, gain, heat, &variates, units);
@@ -178,13 +188,15 @@ impl Visit<'_> {
         }
     }
 
-    fn sparse_rows(&self, slots: &Slots, rows: Range<usize>, bits: &mut BitMatrix) {
+    fn sparse_rows(
+        &self,
+        slots: &Slots,
+        (same, base): (&[f32], &[f32]),
+        rows: Range<usize>,
+        bits: &mut BitMatrix,
+    ) {
         let len = self.layer.len;
-        let betas = self.lanes_of_betas(rows.start);
         let mut words = vec![0; slots.n];
-        // What units receive besides, in slots.
-        let mut theta = vec![Lanes::ZERO; slots.n];
-        let mut base = vec![0.0; slots.n];
         let mut square = [0; LANES];
         for tile in 0..len.div_ceil(TILE) {
             let units = tile * TILE..len.min((tile + 1) * TILE);
@@ -193,23 +205,19 @@ impl Visit<'_> {
                 *word = half_of(bits.row(r)[tile / 2], tile % 2);
             }
             transpose_bits(&mut square);
-            // Lanes beyond the last row repeat it.
-            let row = |l: usize| rows.start + l.min(rows.len() - 1);
-            let inputs: [Wide; LANES] = std::array::from_fn(|l| self.input_of(tile, row(l)));
-            let mut turned = [Lanes::ZERO; TILE];
-            to_lanes(&inputs, &mut turned);
-            for (unit, (word, mut input)) in units.zip(square.into_iter().zip(turned)) {
-                let slot = slots.of_unit[unit];
-                input.0.iter_mut().for_each(|t| *t += slots.shifts[unit]);
-                (words[slot], theta[slot], base[slot]) = (word, input, self.base_of(unit));
-            }
+            units.zip(square).for_each(|(unit, word)| words[slots.of_unit[unit]] = word);
         }
-        let mut variates = Variates::default();
-        let tiles = theta.chunks_exact_mut(TILE).zip(base.chunks_exact(TILE));
-        for (tile, (theta, base)) in tiles.enumerate() {
-            self.variates(rows.start, tile, &mut variates);
-            let heat = Heat { betas: &betas, base };
-            sample_together(theta, tile * TILE, &slots.links, heat, &variates, &mut words);
+        let each = self.input.map(|_| self.inputs_in_slots(slots, &rows));
+        let betas = self.lanes_of_betas(rows.start);
+        let draws = self.draws(rows.start);
+        for first in (0..slots.n).step_by(TILE) {
+            let range = first..first + TILE;
+            let input = match &each {
+                None => Input::Same(&same[range.clone()]),
+                Some(each) => Input::Each(&each[range.clone()]),
+            };
+            let heat = Heat { betas: &betas, base: &base[range] };
+            sample_together(input, first, &slots.links, heat, draws, &mut words);
         }
         let mut panels = vec![0_u64; rows.len()];
         for tile in 0..len.div_ceil(TILE) {
@@ -225,6 +233,25 @@ impl Visit<'_> {
                 panels.fill(0);
             }
         }
+    }
+}
+
+impl Visit<'_> {
+    /// What the units receive from other layers and their biases, in slots, 32 rows side by side.
+    fn inputs_in_slots(&self, slots: &Slots, rows: &Range<usize>) -> Vec<Lanes> {
+        let mut each = vec![Lanes::ZERO; slots.n];
+        let mut turned = [Lanes::ZERO; TILE];
+        for tile in 0..self.layer.len.div_ceil(TILE) {
+            let inputs: Vec<Wide> = rows.clone().map(|row| self.input_of(tile, row)).collect();
+            to_lanes(&inputs, &mut turned);
+            for (&slot, (mut input, unit)) in
+                slots.of_unit[tile * TILE..].iter().zip(turned.into_iter().zip(tile * TILE..))
+            {
+                input.0.iter_mut().for_each(|t| *t += slots.shifts[unit]);
+                each[slot] = input;
+            }
+        }
+        each
     }
 }
 
