@@ -4,6 +4,11 @@ use crate::failure::Failure;
 use harmonium::machine::Machine;
 use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 
+/// Whether something is the name of a machine, with whatever numbers.
+pub(crate) fn is_name(spec: &str) -> bool {
+    matches!(spec.split_once(':'), Some(("ising" | "curie-weiss", _)))
+}
+
 /// The machine that a name stands for, unless it is the name of something else.
 pub(crate) fn machine(spec: &str) -> Option<Result<Machine, Failure>> {
     let (name, numbers) = spec.split_once(':')?;
@@ -70,23 +75,24 @@ mod tests {
         let mean = machine("curie-weiss: 5 , -1e-1").expect("a name").expect("a machine");
         assert_eq!(mean.n_parameters(), 5 + 10);
         for other in ["model.safetensors", "runs/a", "ising", "C:\\ising:4", "digits:3"] {
-            assert!(machine(other).is_none(), "{other}");
+            assert!(machine(other).is_none() && !is_name(other), "{other}");
         }
+        assert!(is_name("ising:") && is_name("curie-weiss:5,1"));
     }
 
     #[test]
     fn nonsense_says_what_is_meant() {
         for (spec, words) in [
             ("ising:", "L is ``"),
-            ("ising:0,0.4", "L is `0`; it must be a whole number from 1 to 2048"),
+            ("ising:0,0.4", "L is `0`; it must be a whole number from 1 to 1024"),
             ("ising:-4,0.4", "L is `-4`"),
-            ("ising:1000000,0.4", "from 1 to 2048"),
-            ("ising:99999999999999999999999,1", "from 1 to 2048"),
+            ("ising:1000000,0.4", "from 1 to 1024"),
+            ("ising:99999999999999999999999,1", "from 1 to 1024"),
             ("ising:4", "K is ``"),
             ("ising:4,nan", "K is `nan`; it must be a finite number"),
             ("ising:4,inf", "K is `inf`"),
             ("ising:4,0.4,2", "K is `0.4,2`"),
-            ("curie-weiss:20000,1", "N is `20000`; it must be a whole number from 1 to 10000"),
+            ("curie-weiss:20000,1", "N is `20000`; it must be a whole number from 1 to 5000"),
             ("curie-weiss:20,x", "BETA is `x`"),
         ] {
             let failure = machine(spec).expect("a name").expect_err("nonsense").to_string();

@@ -23,9 +23,7 @@ pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
 /// data.
 fn is_model(input: &str) -> bool {
     let run = Path::new(input).join("run.toml").is_file();
-    run || load::is_uai(input)
-        || ending(input) == "safetensors"
-        || builtin::machine(input).is_some()
+    run || load::is_uai(input) || ending(input) == "safetensors" || builtin::is_name(input)
 }
 
 fn ending(path: &str) -> String {

@@ -88,9 +88,9 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
         });
         let _ = writeln!(text, "weights `{a}` – `{b}`{sparse}\n           {}", spread.text());
     }
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}\n",
+        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}",
         machine.n_parameters(),
         if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
     );

@@ -7,10 +7,11 @@ use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Role, Triangle};
 use crate::units::Units;
 use std::collections::BTreeMap;
 
-/// The longest side of a torus: four million spins and eight million edges.
-pub const LONGEST_SIDE: usize = 2048;
-/// The most spins that all see each other: 400 megabytes of weights.
-pub const MOST_SPINS: usize = 10_000;
+/// The longest side of a torus: a million spins, of which a hundred chains take 800 megabytes.
+pub const LONGEST_SIDE: usize = 1024;
+/// The most spins that all see each other: 100 megabytes of weights, and five times that while
+/// they are sampled.
+pub const MOST_SPINS: usize = 5000;
 
 /// The Ising model on a torus of `side` × `side` spins,
 /// $E(s) = -K\sum_{\langle ij\rangle} s_i s_j$, every spin with a bond to its right and one down.
@@ -33,7 +34,7 @@ pub const MOST_SPINS: usize = 10_000;
 pub fn ising_torus(side: usize, coupling: f64) -> Result<Bm, Error> {
     if !(1..=LONGEST_SIDE).contains(&side) {
         let (name, value) = ("L", side.to_string());
-        return Err(Error::Setting { name, value, range: "a whole number from 1 to 2048" });
+        return Err(Error::Setting { name, value, range: "a whole number from 1 to 1024" });
     }
     check_finite("K", coupling)?;
     let n = side * side;
@@ -65,7 +66,7 @@ pub fn ising_torus(side: usize, coupling: f64) -> Result<Bm, Error> {
 pub fn curie_weiss(n_spins: usize, beta: f64) -> Result<Bm, Error> {
     if !(1..=MOST_SPINS).contains(&n_spins) {
         let (name, value) = ("N", n_spins.to_string());
-        return Err(Error::Setting { name, value, range: "a whole number from 1 to 10000" });
+        return Err(Error::Setting { name, value, range: "a whole number from 1 to 5000" });
     }
     check_finite("BETA", beta)?;
     let layer = Layer::new("visible", Role::Visible, Units::Spin, n_spins)?;
