@@ -1,9 +1,12 @@
 //! Machines of statistical physics against closed forms.
 
 use crate::machines::assert_close;
+use crate::statistics::assert_mean;
 use harmonium::exact;
-use harmonium::machine::LayerId;
+use harmonium::machine::{Engine, LayerId, Precision};
 use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+use harmonium::random::Stream;
+use harmonium::sampling::Chains;
 use harmonium::units::log_sum_exp;
 
 /// $\ln Z$ of the torus by Kaufman's formula (Phys. Rev. 76, 1949), $K$ in both directions.
@@ -61,6 +64,22 @@ fn larger_tori_have_it_too() {
         let torus = ising_torus(side, k).unwrap();
         let found = exact::log_partition(torus.machine()).unwrap();
         assert!((found - log_z).abs() < 1e-6, "{side}, {k}: {found}");
+    }
+}
+
+/// Long chains of a large torus: $\langle\sum s_i s_j\rangle = \partial\ln Z/\partial K$.
+#[test]
+fn large_tori_have_kaufmans_energy() {
+    let (side, k, h) = (32, 0.3, 1e-5);
+    let expected = (kaufman(side, k + h) - kaufman(side, k - h)) / (2.0 * h);
+    let torus = ising_torus(side, k).unwrap().into_machine();
+    for precision in [Precision::F64, Precision::F32, Precision::I16] {
+        let engine = Engine::with_precision(&torus, precision);
+        let mut chains = Chains::new(&torus, 200, Stream::new(61)).unwrap();
+        chains.advance(&torus, &engine, 100, Stream::new(62)).unwrap();
+        let energies = torus.energies(chains.state()).unwrap();
+        let bonds: Vec<f64> = energies.iter().map(|e| -e / k).collect();
+        assert_mean(&format!("{precision:?}"), &bonds, expected);
     }
 }
 
