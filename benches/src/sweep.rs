@@ -6,8 +6,8 @@ use crate::step::random_bits;
 use crate::turns::{Contender, median, pool, ratio, take_turns};
 use crate::yardstick::Dense;
 use crate::{Fallible, Outcome};
-use harmonium::machine::{Engine, Machine, Precision};
-use harmonium::models::{Bm, Dbm, Lateral, Rbm};
+use harmonium::machine::{Edges, Engine, Machine, Precision, Weights};
+use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
 use harmonium::training::{Plan, initialise};
@@ -40,12 +40,15 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         ("DBM 784-500-1000", Dbm::binary(784, &[500, 1000])?.into_machine()),
         ("lateral BM 200", visible(200)?.into_machine()),
         ("lateral BM 1000", visible(1000)?.into_machine()),
+        ("Ising torus 32x32", ising_torus(32, 0.4)?.into_machine()),
+        ("Ising torus 64x64", ising_torus(64, 0.4)?.into_machine()),
     ];
     for (name, mut machine) in machines {
-        let n_visible = machine.layers()[0].len();
-        let bits = random_bits(500, n_visible, 0.19, 1);
-        let data = Dataset::new(Table::from_bits(bits)?, Binarize::None)?;
-        initialise(&mut machine, &data, &Plan::default())?;
+        if machine.layers()[0].units == Units::Binary {
+            let bits = random_bits(500, machine.layers()[0].len(), 0.19, 1);
+            let data = Dataset::new(Table::from_bits(bits)?, Binarize::None)?;
+            initialise(&mut machine, &data, &Plan::default())?;
+        }
         for &n_chains in &chains {
             for &n_threads in &threads {
                 let cell = Cell { name, machine: &machine, n_chains, n_threads };
@@ -57,6 +60,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         "dense: f32 products with the gemm crate and harmonium's own exponentials and variates; ! marks where it is faster",
         "the dense sweep of a lateral machine takes 32 units at a time: one product for their inputs from all units, then unit by unit \
          over all chains, correcting the inputs of those that follow (two to three times as fast as a dot product or a row update per unit)",
+        "the yardstick of a torus is not dense: it goes through the chessboard, a row of f32 for each spin over all chains, on one thread",
         "ratios are medians over the rounds of one run in which all take turns; other work on the machine moves them by 10 % and more",
     ])
 }
@@ -123,6 +127,9 @@ impl Cell<'_> {
             .iter()
             .map(|l| l.bias.iter().map(|b| *b as f32).collect())
             .collect();
+        if let Some(Weights::Sparse(edges)) = self.machine.couplings().first().map(|c| &c.weights) {
+            return DenseChains::Sparse(SparseLateral::new(self.machine, n, edges));
+        }
         if self.machine.has_lateral(Bm::VISIBLE) {
             return DenseChains::Lateral(DenseLateral::new(self.machine, n, &bias[0]));
         }
@@ -146,12 +153,14 @@ enum DenseChains {
         done: u64,
     },
     Lateral(DenseLateral),
+    Sparse(SparseLateral),
 }
 
 impl DenseChains {
     fn sweep(&mut self, threads: usize) {
         let (layers, weights, bias, done) = match self {
             Self::Lateral(lateral) => return lateral.sweep(threads),
+            Self::Sparse(sparse) => return sparse.sweep(),
             Self::Stack { layers, weights, bias, done } => (layers, weights, bias, done),
         };
         *done += 1;
@@ -196,7 +205,7 @@ struct DenseLateral {
 impl DenseLateral {
     fn new(machine: &Machine, n_chains: usize, bias: &[f32]) -> Self {
         let n = bias.len();
-        let harmonium::machine::Weights::Lateral(w) = &machine.couplings()[0].weights else {
+        let Weights::Lateral(w) = &machine.couplings()[0].weights else {
             unreachable!("the machine has a lateral coupling");
         };
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]
@@ -235,6 +244,49 @@ impl DenseLateral {
                     inputs.zip(&self.changes).for_each(|(x, c)| *x += w * c);
                 }
             }
+        }
+    }
+}
+
+/// Spins without biases that see few others; a row holds one spin of all chains.
+struct SparseLateral {
+    order: Vec<usize>,
+    neighbours: Vec<Vec<(usize, f32)>>,
+    units: Dense,
+    input: Dense,
+    done: u64,
+}
+
+impl SparseLateral {
+    fn new(machine: &Machine, n_chains: usize, edges: &Edges) -> Self {
+        let mut neighbours = vec![Vec::new(); edges.n()];
+        for (i, j, w) in edges.iter() {
+            #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+            let w = w as f32;
+            neighbours[i].push((j, w));
+            neighbours[j].push((i, w));
+        }
+        Self {
+            order: machine.unit_blocks(Bm::VISIBLE).concat(),
+            neighbours,
+            units: Dense::from_fn(edges.n(), n_chains, |_, _| 1.0),
+            input: Dense::zeros(1, n_chains),
+            done: 0,
+        }
+    }
+
+    fn sweep(&mut self) {
+        self.done += 1;
+        for &i in &self.order {
+            self.input.row_mut(0).fill(0.0);
+            for &(j, w) in &self.neighbours[i] {
+                let (input, unit) = (self.input.row_mut(0), self.units.row(j));
+                input.iter_mut().zip(unit).for_each(|(x, s)| *x += 2.0 * w * s);
+            }
+            let stream = Stream::new(self.done).fork(i as u64);
+            self.input.make_samples(1, 0..1, stream);
+            let unit = self.units.row_mut(i).iter_mut();
+            unit.zip(self.input.row(0)).for_each(|(s, bit)| *s = 2.0 * bit - 1.0);
         }
     }
 }

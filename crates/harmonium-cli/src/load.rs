@@ -3,13 +3,14 @@
 use crate::args::data::DataArgs;
 use crate::failure::Failure;
 use harmonium::machine::Machine;
-use harmonium::run::Model;
+use harmonium::run::{Model, UaiModel, load_uai};
 use harmonium_data::{
     About, Binarize, Dataset, Format, Image, Options, Summary, Table, open, open_dataset,
     open_labels,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// Data as a machine will see it, and how it was read.
 pub(crate) struct Input {
@@ -65,8 +66,26 @@ impl Remembered {
     }
 }
 
-/// Opens a model and says on stderr what should be known about it.
+/// Whether a path names a UAI file.
+pub(crate) fn is_uai(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case("uai"))
+}
+
+/// Opens a model (a built-in machine, a UAI file, a model file or a run) and says on stderr what
+/// should be known about it.
 pub(crate) fn model(path: &str) -> Result<(Model, Remembered), Failure> {
+    let plain = |machine| Model { machine, about: harmonium::run::About::default() };
+    if let Some(machine) = crate::builtin::machine(path) {
+        return Ok((plain(machine?), Remembered::default()));
+    }
+    if is_uai(path) {
+        let UaiModel { machine, variables } = load_uai(path)?;
+        if !variables.iter().flatten().is_sorted() {
+            let visible: Vec<String> = variables[0].iter().map(usize::to_string).collect();
+            note_on_stderr(&format!("the visible units are variables {}", visible.join(" ")));
+        }
+        return Ok((plain(machine), Remembered::default()));
+    }
     let located = Model::locate(path)?;
     if let Some(note) = located.note {
         note_on_stderr(&note);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod builtin;
 mod commands;
 mod failure;
 mod load;

@@ -20,6 +20,12 @@ impl Said {
         serde_json::from_str(&self.out).expect("one JSON object on stdout")
     }
 
+    /// Fails unless it went well and said `words`.
+    fn says(&self, words: &str) {
+        assert_eq!(self.code, 0, "{}", self.err);
+        assert!(self.out.contains(words), "`{words}` is not in: {}", self.out);
+    }
+
     /// Fails unless this is an error of our form that contains `words`.
     fn refuses(&self, words: &str) {
         assert_eq!((self.code, self.out.as_str()), (2, ""), "{}", self.err);
@@ -387,4 +393,59 @@ fn labels_are_learned_and_predicted() {
     harmonium(at, "score r d.csv --labels other.txt").refuses("up");
     fs::write(file(&folder, "one.txt"), labels.replace("left", "right")).unwrap();
     harmonium(at, "train rbm d.csv --labels one.txt --hidden 2 --out x").refuses("one class");
+}
+
+#[test]
+fn built_in_machines_are_models() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |line: &str| harmonium(folder.path(), line);
+    let log_z = run("logz ising:4,0.4 --json").json()["log_z"].as_f64().expect("a number");
+    assert!((log_z - 14.561_093).abs() < 1e-6, "{log_z}");
+    let log_z = run("logz curie-weiss:20,1.5 --json").json()["log_z"].as_f64().expect("a number");
+    assert!((log_z - 17.190_061).abs() < 1e-6, "{log_z}");
+    let seen = run("inspect ising:32,0.4 --json").json();
+    assert_eq!(seen["couplings"][0]["edges"], 2048);
+    assert_eq!(seen["couplings"][0]["colours"], 2);
+    assert!(run("inspect ising:32,0.4").out.contains("2048 edges in 2 colours"));
+    run("sample ising:4,0.4 --n 50 --sweeps 50 --out s.npy --json").json();
+    let score = run("score ising:4,0.4 s.npy --json").json();
+    assert_eq!(score["method"], "exact", "{score}");
+    assert!(score["log_likelihood"].as_f64().expect("a number") > -14.6, "{score}");
+    run("ising:4").refuses("unrecognized");
+    for (line, words) in [
+        ("logz ising:4", "K is ``"),
+        ("sample ising:0,1 --out t.npy", "L is `0`"),
+        ("inspect ising:99999,1", "from 1 to 1024"),
+        ("score curie-weiss:3,nan s.npy", "BETA is `nan`"),
+        ("logz ising:32,0.4", "2^1024.0 terms"),
+    ] {
+        run(line).refuses(words);
+    }
+}
+
+#[test]
+fn uai_files_are_models_and_can_be_written() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |line: &str| harmonium(folder.path(), line);
+    let log_z =
+        |model: &str| run(&format!("logz {model} --json")).json()["log_z"].as_f64().expect("it");
+    run("convert ising:4,0.4 torus.uai").says("model in `torus.uai`");
+    run("convert torus.uai torus.safetensors").says("model in `torus.safetensors`");
+    run("convert torus.safetensors copy.safetensors").says("model in");
+    for model in ["torus.uai", "torus.safetensors", "copy.safetensors"] {
+        assert!((log_z(model) - 14.561_093).abs() < 1e-6, "{model}");
+    }
+    let bytes = |name: &str| fs::read(file(&folder, name)).expect("it was written");
+    assert_eq!(bytes("torus.safetensors"), bytes("copy.safetensors"));
+    run("convert ising:3,1 torus.uai").refuses("is there already");
+    run("convert ising:3,400 strong.uai").refuses("would be e^");
+    // A torus of side 4 is half of a complete bipartite graph, so it came back as an RBM.
+    run("convert ising:6,0.4 six.uai").says("model in");
+    run("convert six.uai torus.json --json").json();
+    let json: Value = serde_json::from_slice(&bytes("torus.json")).expect("JSON");
+    assert_eq!(json["couplings"][0]["edges"].as_array().map(Vec::len), Some(72));
+    fs::write(file(&folder, "zero.uai"), "MARKOV 1 2 1 1 0 2 1 0").expect("a file");
+    run("logz zero.uai").refuses("ln 0");
+    run("convert zero.uai zero.safetensors").refuses("1e-30");
+    run("convert missing.uai m.safetensors").refuses("missing.uai");
 }

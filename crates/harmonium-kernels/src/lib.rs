@@ -10,6 +10,7 @@ pub mod bits;
 pub mod dense;
 mod dispatch;
 pub mod index;
+pub mod lateral;
 pub mod line;
 pub mod log_product;
 pub mod quantised;

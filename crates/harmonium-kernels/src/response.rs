@@ -118,7 +118,7 @@ pub enum Resolution {
 }
 
 /// 32 uniform variates for each of a run of rows, scaled to `full`.
-struct Uniforms {
+pub(crate) struct Uniforms {
     stream: Stream,
     site: Site,
     tile: u32,
@@ -129,13 +129,13 @@ struct Uniforms {
 
 impl Uniforms {
     #[inline(always)]
-    fn new(stream: Stream, site: Site, tile: u32, resolution: Resolution) -> Self {
+    pub(crate) fn new(stream: Stream, site: Site, tile: u32, resolution: Resolution) -> Self {
         Self { stream, site, tile, resolution, words: [0; TILE], started: false }
     }
 
     /// The largest value.
     #[inline(always)]
-    fn full(&self) -> f32 {
+    pub(crate) fn full(&self) -> f32 {
         match self.resolution {
             Resolution::Coarse => 65_536.0,
             Resolution::Fine => 16_777_216.0,
@@ -144,7 +144,7 @@ impl Uniforms {
 
     /// The variates of the next row; never 0.
     #[inline(always)]
-    fn next(&mut self) -> [f32; TILE] {
+    pub(crate) fn next(&mut self) -> [f32; TILE] {
         let mut u = [0.0; TILE];
         let row = self.site.row;
         self.site.row = row.wrapping_add(1);

@@ -401,7 +401,7 @@ fn transpose_portable(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
 
 /// Transposes 4 × 4.
 #[inline(always)]
-fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+pub(crate) fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
     #[cfg(target_arch = "x86_64")]
     return x86::transpose_four(x);
     #[cfg(not(target_arch = "x86_64"))]

@@ -72,6 +72,16 @@ pub enum Error {
         /// The entries.
         entry: (usize, usize),
     },
+    /// An edge that no sparse lateral coupling can have.
+    #[error("edge ({}, {}) of a lateral coupling of {n} entries {reason}", pair.0, pair.1)]
+    Edge {
+        /// Entries of the layer.
+        n: usize,
+        /// The ends.
+        pair: (usize, usize),
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A layer length that is no multiple of the entries of one unit, or a unit of no choice.
     #[error("layer `{layer}` has {len} entries, which is no whole number of units of {group}")]
     UnitSize {
@@ -215,6 +225,16 @@ pub enum Error {
         /// What is wrong, with what was expected and found.
         reason: String,
     },
+    /// A file of another format that no machine can stand for, or the other way round.
+    #[error("`{path}` does not fit: {reason}")]
+    Foreign {
+        /// The file, as it was named.
+        path: String,
+        /// What stands in the way.
+        reason: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
     /// A file of a later version of the format.
     #[error("`{path}` has format version {found}; this version reads up to {supported}")]
     NewerFormat {
@@ -301,6 +321,9 @@ impl Error {
             Self::InsideOneUnit { .. } => {
                 "the entries of one unit exclude each other: leave these weights zero"
             }
+            Self::Edge { .. } => {
+                "name each pair of different entries at most once; entries are numbered from 0"
+            }
             Self::UnitSize { .. } => {
                 "a categorical layer has q entries per unit, with q at least 2"
             }
@@ -342,6 +365,7 @@ impl Error {
             Self::Damaged { .. } => {
                 "the file may be cut short, altered or no model of this library: write or copy it again"
             }
+            Self::Foreign { hint, .. } => hint,
             Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
                 "update harmonium, or write the file again with this version"
             }

@@ -5,13 +5,16 @@
 //! weights. The gradient of the log-likelihood is $\langle s\rangle_\text{data} - \langle
 //! s\rangle_\text{model}$ for every parameter of every machine.
 
-use crate::machine::{Coupling, LayerId, Machine, Meaning, State, row_range};
+use crate::machine::{Coupling, LayerId, Machine, Meaning, State, Weights, row_range};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use rayon::prelude::*;
 
 /// Rows of a weight matrix whose moments one task sums: few enough to stay in the cache.
 const ROWS_PER_TASK: usize = 32;
+
+/// Edges of a sparse coupling whose moments one task sums.
+const EDGES_PER_TASK: usize = 1024;
 
 /// Products below which waking other threads costs more than they save.
 const WORTH_THREADS: usize = 500_000;
@@ -162,7 +165,25 @@ fn add_products(
             add_scaled(row, -mu_a[i], &sums[b.0][from..from + width]);
         }
     };
-    if c.is_lateral() {
+    if let Weights::Sparse(edges) = &c.weights {
+        // Rows outside: each is read from one place of the cache, edge after edge.
+        let add_edges = |(pairs, out): (&[(usize, usize)], &mut [f64])| {
+            for (xa, w) in x_a.chunks_exact(n_a).zip(weights) {
+                pairs.iter().zip(&mut *out).for_each(|(&(i, j), o)| *o += w * xa[i] * xa[j]);
+            }
+            for (&(i, j), o) in pairs.iter().zip(&mut *out) {
+                let sums = &sums[a.0];
+                *o += total * mu_a[i] * mu_a[j] - sums[i] * mu_a[j] - mu_a[i] * sums[j];
+            }
+        };
+        let parallel = out.len() * weights.len() >= WORTH_THREADS;
+        if parallel {
+            let pairs = edges.pairs().par_chunks(EDGES_PER_TASK);
+            pairs.zip(out.par_chunks_mut(EDGES_PER_TASK)).for_each(add_edges);
+        } else {
+            add_edges((edges.pairs(), out));
+        }
+    } else if c.is_lateral() {
         for i in 0..n_a {
             let inside = inside_unit(units, i, n_a);
             let row = &mut out[row_range(n_a, i)][inside..];

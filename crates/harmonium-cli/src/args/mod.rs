@@ -100,7 +100,9 @@ pub(crate) enum Command {
   harmonium score runs/mnist t10k-images-idx3-ubyte.gz --method exact --json")]
     Score(ScoreArgs),
     /// The logarithm of the partition function
-    #[command(after_help = "Example:\n  harmonium logz runs/digits --method exact --json")]
+    #[command(
+        after_help = "Examples:\n  harmonium logz runs/digits --method exact --json\n  harmonium logz ising:4,0.4"
+    )]
     Logz(LogzArgs),
     /// What the hidden units say about each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
@@ -115,6 +117,8 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   harmonium convert runs/digits model.safetensors
   harmonium convert runs/digits parameters.json
+  harmonium convert Grids_11.uai grid.safetensors
+  harmonium convert ising:16,0.4 torus.uai
   harmonium convert faces.mat faces.npy --transpose")]
     Convert(ConvertArgs),
     /// What is in a file, and how it would be learned
@@ -158,7 +162,7 @@ pub(crate) struct Output {
 /// Settings of `sample`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SampleArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// Number of samples
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -184,7 +188,7 @@ pub(crate) struct SampleArgs {
 /// Settings of `complete`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompleteArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples; empty cells, `?` and NaN are missing
     pub(crate) data: String,
@@ -203,7 +207,7 @@ pub(crate) struct CompleteArgs {
 /// Settings of `score`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScoreArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
     pub(crate) data: String,
@@ -226,7 +230,7 @@ pub(crate) struct ScoreArgs {
 /// Settings of `logz`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LogzArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// How it is found
     #[arg(long, default_value = "exact", value_parser = ["exact"])]
@@ -236,7 +240,7 @@ pub(crate) struct LogzArgs {
 /// Settings of `features`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FeaturesArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
     pub(crate) data: String,
@@ -252,7 +256,7 @@ pub(crate) struct FeaturesArgs {
 /// Settings of `inspect`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A model file or a run directory
+    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
 }
 
@@ -272,9 +276,9 @@ pub(crate) struct ReportArgs {
 /// Settings of `convert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// A model file, a run directory, or data
+    /// A model (file, run directory, UAI file, built-in machine), or data
     pub(crate) input: String,
-    /// A model as .safetensors or .json; data as .npy or .csv
+    /// A model as .safetensors, .json or .uai; data as .npy or .csv
     pub(crate) output: String,
     /// Replace a file that is there
     #[arg(long)]

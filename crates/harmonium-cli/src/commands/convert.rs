@@ -3,9 +3,9 @@
 use crate::args::{Common, ConvertArgs};
 use crate::failure::Failure;
 use crate::output::{self, Rows};
-use crate::render;
-use harmonium::machine::Machine;
-use harmonium::run::Model;
+use crate::{builtin, load, render};
+use harmonium::machine::{Machine, Weights};
+use harmonium::run::{Model, write_uai};
 use harmonium_data::open;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,10 +19,11 @@ pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
     render::result(&format!("{what} in `{}`", args.output))
 }
 
-/// Run directories and safetensors files are models, everything else is data.
+/// Run directories, safetensors and UAI files and built-in machines are models, everything else is
+/// data.
 fn is_model(input: &str) -> bool {
-    let path = Path::new(input);
-    path.join("run.toml").is_file() || ending(input) == "safetensors"
+    let run = Path::new(input).join("run.toml").is_file();
+    run || load::is_uai(input) || ending(input) == "safetensors" || builtin::is_name(input)
 }
 
 fn ending(path: &str) -> String {
@@ -31,14 +32,15 @@ fn ending(path: &str) -> String {
 }
 
 fn model(args: &ConvertArgs) -> Result<&'static str, Failure> {
-    let (model, _) = crate::load::model(&args.input)?;
+    let (model, _) = load::model(&args.input)?;
     let bytes = match ending(&args.output).as_str() {
         "safetensors" => model.to_bytes()?,
         "json" => parameters(&model).to_string().into_bytes(),
+        "uai" => write_uai(&model.machine)?.into_bytes(),
         _ => {
             return Err(Failure::new(
                 format!("a model cannot be written as `{}`", args.output),
-                "end it in .safetensors or .json",
+                "end it in .safetensors, .json or .uai",
             ));
         }
     };
@@ -46,7 +48,8 @@ fn model(args: &ConvertArgs) -> Result<&'static str, Failure> {
     Ok("model")
 }
 
-/// All parameters for other programs: weights row by row, lateral ones above the diagonal.
+/// All parameters for other programs: weights row by row, lateral ones above the diagonal, sparse
+/// ones with the two entries of each edge.
 fn parameters(model: &Model) -> Value {
     let machine: &Machine = &model.machine;
     let name = |l| &machine.layer(l).name;
@@ -65,6 +68,10 @@ fn parameters(model: &Model) -> Value {
             "between": [name(c.between.0), name(c.between.1)],
             "lateral": c.is_lateral(),
             "weights": c.weights.entries(),
+            "edges": match &c.weights {
+                Weights::Sparse(edges) => Some(edges.pairs()),
+                Weights::Between(_) | Weights::Lateral(_) => None,
+            },
         })).collect::<Vec<_>>(),
     })
 }

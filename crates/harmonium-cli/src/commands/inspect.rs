@@ -4,7 +4,7 @@ use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::{load, render};
 use harmonium::exact;
-use harmonium::machine::{Machine, Role};
+use harmonium::machine::{Coupling, Machine, Role, Weights};
 use harmonium::sampling::Clamp;
 use serde_json::json;
 use std::fmt::Write;
@@ -53,9 +53,11 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
                 "bias": Spread::of(&l.bias).json(),
                 "offset": Spread::of(&l.offset).json(),
             })).collect::<Vec<_>>(),
-            "couplings": couplings(machine).into_iter().map(|(a, b, s)| json!({
-                "between": [a, b],
-                "weights": s.json(),
+            "couplings": couplings(machine).into_iter().map(|c| json!({
+                "between": c.between,
+                "weights": c.spread.json(),
+                "edges": c.sparse.map(|s| s.0),
+                "colours": c.sparse.map(|s| s.1),
             })).collect::<Vec<_>>(),
             "parameters": machine.n_parameters(),
             "exact_log2_terms": terms,
@@ -80,25 +82,49 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
             Spread::of(&layer.offset).text()
         );
     }
-    for (a, b, spread) in couplings(machine) {
-        let _ = writeln!(text, "weights `{a}` – `{b}`\n           {}", spread.text());
+    for Summary { between: (a, b), spread, sparse } in couplings(machine) {
+        let sparse = sparse.map_or(String::new(), |(edges, colours)| {
+            format!(", {edges} edges in {colours} colours")
+        });
+        let _ = writeln!(text, "weights `{a}` – `{b}`{sparse}\n           {}", spread.text());
     }
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}
-trained for {} epochs ({} updates) on {} rows, seed {}",
+        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}",
         machine.n_parameters(),
         if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
-        model.about.epoch,
-        model.about.step,
-        remembered.rows,
-        model.about.seed
     );
+    let about = &model.about;
+    let _ = match about.step {
+        0 => write!(text, "not trained"),
+        step => write!(
+            text,
+            "trained for {} epochs ({step} updates) on {} rows, seed {}",
+            about.epoch, remembered.rows, about.seed
+        ),
+    };
     render::result(&text)
 }
 
-fn couplings(machine: &Machine) -> Vec<(&str, &str, Spread)> {
+/// A coupling in short.
+struct Summary<'a> {
+    between: (&'a str, &'a str),
+    spread: Spread,
+    /// Edges and colours of a sparse one.
+    sparse: Option<(usize, usize)>,
+}
+
+fn couplings(machine: &Machine) -> Vec<Summary<'_>> {
     let name = |l| machine.layer(l).name.as_str();
-    let all = machine.couplings().iter();
-    all.map(|c| (name(c.between.0), name(c.between.1), Spread::of(c.weights.entries()))).collect()
+    let summary = |c: &'_ Coupling| Summary {
+        between: (name(c.between.0), name(c.between.1)),
+        spread: Spread::of(c.weights.entries()),
+        sparse: match &c.weights {
+            Weights::Sparse(edges) => {
+                Some((edges.pairs().len(), machine.unit_blocks(c.between.0).len()))
+            }
+            Weights::Between(_) | Weights::Lateral(_) => None,
+        },
+    };
+    machine.couplings().iter().map(summary).collect()
 }

@@ -33,8 +33,11 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
         bar.inc(n as u64);
     }
     bar.finish_and_clear();
-    // A picture of probabilities is easier to read than one of drawn bits.
-    if args.means || kind == Kind::Png {
+    // A picture of probabilities is easier to read than one of drawn bits; but where visible units
+    // see each other, only what was drawn shows how.
+    let visible = machine.visible_layers();
+    let lateral = visible.iter().any(|&l| visible.iter().any(|&m| machine.coupled(l, m)));
+    if args.means || (kind == Kind::Png && !lateral) {
         x = visible_means(machine, &engine, &clamp, x)?;
     }
     let rows = visible_rows(machine, &x, &remembered);

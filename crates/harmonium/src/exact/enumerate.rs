@@ -400,6 +400,11 @@ impl Expectation {
                         }
                     }
                 }
+                Weights::Sparse(edges) => {
+                    for (out, &(i, j)) in out.iter_mut().zip(edges.pairs()) {
+                        *out += weight * centered(i, j);
+                    }
+                }
             }
         }
     }

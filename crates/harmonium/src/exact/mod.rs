@@ -9,7 +9,11 @@
 //! Cholesky factorisation when they see each other. States are visited in the order of a
 //! reflected Gray code, so each differs from the one before in one unit; sums run in f64, in
 //! fixed chunks that are reduced in order.
+//!
+//! Where the graph of the free units is narrow, as a grid is, [`log_sums`] sums out one unit after
+//! the other instead, which may take far fewer terms.
 
+mod eliminate;
 mod enumerate;
 mod gaussian;
 mod problem;
@@ -19,21 +23,56 @@ use crate::machine::{LayerId, Machine, State};
 use crate::moments::Moments;
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
+use eliminate::Elimination;
 use problem::{Problem, Split};
 
 /// Binary logarithm of the number of terms beyond which sums are refused.
 pub const LIMIT_LOG2: f64 = 30.0;
 
-/// Binary logarithm of the number of terms that a sum over the free units takes; that of the row
-/// with the most free units.
+/// Binary logarithm of the number of terms up to which nothing else than enumeration is tried.
+const ENUMERATED_LOG2: f64 = 16.0;
+
+/// What a term of an elimination costs against one of an enumeration, as a binary logarithm.
+const ELIMINATED_LOG2: f64 = 3.0;
+
+/// Binary logarithm of the number of terms that [`log_sums`] takes over the free units; that of
+/// the row with the most free units. It depends on the graph, not on the weights.
 ///
 /// # Errors
 ///
-/// If the clamp does not fit the machine.
+/// If the clamp does not fit the machine, or memory ends.
 pub fn log2_terms(machine: &Machine, clamp: &Clamp, n_rows: usize) -> Result<f64, Error> {
     clamp.check(machine, n_rows)?;
-    let rows = (0..n_rows.max(1)).map(|row| Split::new(machine, clamp, row).log2_terms);
+    let x = State::zeros(machine, n_rows.max(1))?;
+    let rows = (0..n_rows.max(1)).map(|row| Way::new(machine, clamp, &x, row).log2_terms());
     Ok(rows.fold(0.0, f64::max))
+}
+
+/// How a sum over the free units of a row is taken.
+enum Way {
+    Enumerate { log2_terms: f64 },
+    Eliminate(Elimination),
+}
+
+impl Way {
+    fn new(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Self {
+        let log2_terms = Split::new(machine, clamp, row).log2_terms;
+        if log2_terms > ENUMERATED_LOG2 {
+            let narrow = Elimination::new(machine, clamp, x, row)
+                .filter(|e| e.log2_terms + ELIMINATED_LOG2 < log2_terms);
+            if let Some(elimination) = narrow {
+                return Self::Eliminate(elimination);
+            }
+        }
+        Self::Enumerate { log2_terms }
+    }
+
+    fn log2_terms(&self) -> f64 {
+        match self {
+            Self::Enumerate { log2_terms } => *log2_terms,
+            Self::Eliminate(elimination) => elimination.log2_terms,
+        }
+    }
 }
 
 /// $\ln Z$.
@@ -62,10 +101,18 @@ pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
 ///
 /// As for [`log_partition`], and if clamp or state do not fit the machine.
 pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
-    checked(machine, clamp, x)?;
+    x.check(machine)?;
+    clamp.check(machine, x.n_rows())?;
     let folded = machine.without_offsets()?;
-    let chunks = |row| Problem::new(&folded, clamp, x, row).map(|p| p.log_sum());
-    (0..x.n_rows()).map(chunks).collect()
+    let log_sum = |row| {
+        let way = Way::new(&folded, clamp, x, row);
+        affordable(way.log2_terms())?;
+        match way {
+            Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row).map(|p| p.log_sum()),
+            Way::Eliminate(elimination) => Ok(elimination.log_sum()),
+        }
+    };
+    (0..x.n_rows()).map(log_sum).collect()
 }
 
 /// $\ln p(x_\text{clamped})$ of each row: the free units are summed out.
@@ -83,14 +130,19 @@ pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<
 ///
 /// # Errors
 ///
-/// As for [`log_sums`].
+/// If there are more than $2^{30}$ states to enumerate, Gaussian units diverge, or clamp or state
+/// do not fit the machine.
 pub fn moments(
     machine: &Machine,
     clamp: &Clamp,
     x: &State,
     weights: &[f64],
 ) -> Result<Moments, Error> {
-    checked(machine, clamp, x)?;
+    x.check(machine)?;
+    clamp.check(machine, x.n_rows())?;
+    for row in 0..x.n_rows() {
+        affordable(Split::new(machine, clamp, row).log2_terms)?;
+    }
     if weights.len() != x.n_rows() {
         let (what, found) = ("the number of row weights".into(), weights.len());
         return Err(Error::Shape { what, expected: x.n_rows(), found });
@@ -193,10 +245,7 @@ pub fn probabilities(machine: &Machine, all: &State) -> Result<Vec<f64>, Error> 
     Ok(logs.iter().map(|l| (l - log_z).exp()).collect())
 }
 
-fn checked(machine: &Machine, clamp: &Clamp, x: &State) -> Result<(), Error> {
-    x.check(machine)?;
-    clamp.check(machine, x.n_rows())?;
-    let log2_terms = log2_terms(machine, clamp, x.n_rows())?;
+fn affordable(log2_terms: f64) -> Result<(), Error> {
     if log2_terms > LIMIT_LOG2 {
         return Err(Error::TooManyTerms { log2_terms, limit: LIMIT_LOG2 });
     }

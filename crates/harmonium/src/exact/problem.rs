@@ -2,7 +2,7 @@
 
 use super::gaussian::Block;
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, State, Weights};
+use crate::machine::{LayerId, Machine, State};
 use crate::sampling::Clamp;
 use crate::units::Units;
 
@@ -243,7 +243,7 @@ impl Problem {
         }
         for c in machine.couplings() {
             let (a, b) = (c.between.0.0, c.between.1.0);
-            for_each_weight(&c.weights, |i, j, w| match (self.entries[a][i], self.entries[b][j]) {
+            c.weights.for_each(|i, j, w| match (self.entries[a][i], self.entries[b][j]) {
                 (Entry::Enumerated(i), Entry::Enumerated(j)) => {
                     self.inner[i * n + j] += w;
                     self.inner[j * n + i] += w;
@@ -258,22 +258,5 @@ impl Problem {
         }
         self.gaussian = Block::new(&precision, &pairs)?;
         Ok(())
-    }
-}
-
-/// Calls `f` with each pair of entries and its weight, lateral pairs once.
-pub(super) fn for_each_weight(weights: &Weights, mut f: impl FnMut(usize, usize, f64)) {
-    match weights {
-        Weights::Between(w) => {
-            let (n_rows, _) = w.shape();
-            for i in 0..n_rows {
-                w.row(i).iter().enumerate().for_each(|(j, w)| f(i, j, *w));
-            }
-        }
-        Weights::Lateral(t) => {
-            for i in 0..t.n() {
-                t.row(i).iter().enumerate().for_each(|(k, w)| f(i, i + 1 + k, *w));
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::layer::{LayerId, filled};
 use crate::error::Error;
+use std::sync::Arc;
 
 /// Row-major dense matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,21 +129,83 @@ pub(crate) fn row_range(n: usize, i: usize) -> std::ops::Range<usize> {
     start..start + n - i - 1
 }
 
+/// A symmetric matrix of which only the entries named may differ from zero: a grid, a torus, any
+/// graph with few edges.
+///
+/// Edges are pairs `(i, j)` with `i < j`, in rising order. The pattern is fixed; the weights are
+/// what learning changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edges {
+    n: usize,
+    /// Shared by the copies that tempering and rewriting make.
+    pairs: Arc<[(usize, usize)]>,
+    data: Vec<f64>,
+}
+
+impl Edges {
+    /// Edges between `n` entries, in any order and direction.
+    ///
+    /// # Errors
+    ///
+    /// If an edge leads out of the layer or back to where it starts, or occurs twice.
+    pub fn new(
+        n: usize,
+        edges: impl IntoIterator<Item = (usize, usize, f64)>,
+    ) -> Result<Self, Error> {
+        let sorted = |(i, j, w): (usize, usize, f64)| (i.min(j), i.max(j), w);
+        let mut edges: Vec<_> = edges.into_iter().map(sorted).collect();
+        edges.sort_by_key(|&(i, j, _)| (i, j));
+        let wrong = |pair, reason| Error::Edge { n, pair, reason };
+        for &(i, j, _) in &edges {
+            if j >= n {
+                return Err(wrong((i, j), "leads out of the layer"));
+            }
+            if i == j {
+                return Err(wrong((i, j), "leads back to where it starts"));
+            }
+        }
+        if let Some(two) = edges.windows(2).find(|e| (e[0].0, e[0].1) == (e[1].0, e[1].1)) {
+            return Err(wrong((two[0].0, two[0].1), "occurs twice"));
+        }
+        let pairs = edges.iter().map(|&(i, j, _)| (i, j)).collect();
+        Ok(Self { n, pairs, data: edges.iter().map(|e| e.2).collect() })
+    }
+
+    /// Number of rows, and of columns.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Which entries are coupled; `i < j`, rising.
+    pub fn pairs(&self) -> &[(usize, usize)] {
+        &self.pairs
+    }
+
+    /// Each edge with its weight.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        self.pairs.iter().zip(&self.data).map(|(&(i, j), &w)| (i, j, w))
+    }
+}
+
 /// The weights of a coupling.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weights {
     /// $W$: rows belong to the first layer, columns to the second.
     Between(Matrix),
-    /// $J$ of a layer coupled with itself.
+    /// $J$ of a layer coupled with itself, every unit with every other.
     Lateral(Triangle),
+    /// $J$ of a layer coupled with itself along few edges.
+    Sparse(Edges),
 }
 
 impl Weights {
-    /// The stored entries: a matrix row by row, a triangle above its diagonal row by row.
+    /// The stored entries: a matrix row by row, a triangle above its diagonal row by row, edges
+    /// in their order.
     pub fn entries(&self) -> &[f64] {
         match self {
             Self::Between(matrix) => &matrix.data,
             Self::Lateral(triangle) => &triangle.data,
+            Self::Sparse(edges) => &edges.data,
         }
     }
 
@@ -150,14 +213,24 @@ impl Weights {
         match self {
             Self::Between(matrix) => &mut matrix.data,
             Self::Lateral(triangle) => &mut triangle.data,
+            Self::Sparse(edges) => &mut edges.data,
         }
     }
 
-    /// The full matrix, row-major: what a state of the first layer is multiplied with.
-    pub(crate) fn dense(&self) -> Vec<f64> {
+    /// Calls `f` with each stored entry: its row, its column and its weight; lateral pairs once.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(usize, usize, f64)) {
         match self {
-            Self::Between(matrix) => matrix.data.clone(),
-            Self::Lateral(t) => (0..t.n * t.n).map(|k| t.at(k / t.n, k % t.n)).collect(),
+            Self::Between(w) => {
+                for i in 0..w.n_rows {
+                    w.row(i).iter().enumerate().for_each(|(j, w)| f(i, j, *w));
+                }
+            }
+            Self::Lateral(t) => {
+                for i in 0..t.n {
+                    t.row(i).iter().enumerate().for_each(|(k, w)| f(i, i + 1 + k, *w));
+                }
+            }
+            Self::Sparse(edges) => edges.iter().for_each(|(i, j, w)| f(i, j, w)),
         }
     }
 }
@@ -182,9 +255,14 @@ impl Coupling {
         Self { between: (layer, layer), weights: Weights::Lateral(weights) }
     }
 
+    /// Couples units of one layer with each other along few edges.
+    pub fn sparse(layer: LayerId, weights: Edges) -> Self {
+        Self { between: (layer, layer), weights: Weights::Sparse(weights) }
+    }
+
     /// Whether the coupling connects a layer with itself.
     pub fn is_lateral(&self) -> bool {
-        matches!(self.weights, Weights::Lateral(_))
+        !matches!(self.weights, Weights::Between(_))
     }
 
     /// The other end, seen from layer `l`; `None` if `l` is no end.

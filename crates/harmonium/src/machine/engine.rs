@@ -6,7 +6,8 @@
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 
 use super::band::{Band, Scratch, Source, with_scratch};
-use super::{LayerId, Machine, State, Weights, add_input};
+use super::lateral::Coordinates;
+use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::line::{TILE, Wide};
@@ -52,8 +53,8 @@ pub(crate) struct EngineLayer {
     pub(crate) lines: Vec<Wide>,
     /// What the layer receives from others; empty unless in double precision.
     inputs: Vec<Input>,
-    /// The full symmetric $J$, row-major, if there is one.
-    pub(crate) lateral: Option<Vec<f64>>,
+    /// What its units send each other.
+    pub(crate) lateral: Option<Lateral>,
 }
 
 /// Weights towards one layer: rows belong to the source.
@@ -108,7 +109,8 @@ impl Engine {
         for (i, c) in machine.couplings().iter().enumerate() {
             let (a, b) = c.between;
             if c.is_lateral() {
-                engine.layers[a.0].lateral = Some(c.weights.dense());
+                let (units, bits) = (machine.layer(a).units, engine.coordinates(a));
+                engine.layers[a.0].lateral = Lateral::new(&c.weights, units, bits);
             } else if !kernels {
                 let size = c.weights.entries().len();
                 for (source, target) in [(a, b), (b, a)] {
@@ -148,6 +150,18 @@ impl Engine {
         bands
     }
 
+    /// How the kernels see the units of layer `l`, if they are bits to them.
+    fn coordinates(&self, l: LayerId) -> Option<Coordinates> {
+        let layer = &self.layers[l.0];
+        let bits = matches!(layer.units, Units::Binary | Units::Spin);
+        (bits && self.precision != Precision::F64).then_some(Coordinates {
+            layer: l,
+            scale: layer.scale,
+            shift: layer.shift,
+            quantised: self.precision == Precision::I16,
+        })
+    }
+
     /// In which numbers it multiplies.
     pub fn precision(&self) -> Precision {
         self.precision
@@ -156,6 +170,8 @@ impl Engine {
     /// Takes over changed parameters of the machine it was made from.
     pub fn refresh(&mut self, machine: &Machine) {
         let shifts: Vec<f64> = self.layers.iter().map(|l| l.shift).collect();
+        let coordinates: Vec<Option<Coordinates>> =
+            machine.layer_ids().map(|l| self.coordinates(l)).collect();
         for (l, layer) in (0..).map(LayerId).zip(&mut self.layers) {
             let source = machine.layer(l);
             layer.bias.copy_from_slice(&source.bias);
@@ -183,7 +199,7 @@ impl Engine {
             if let Some(lateral) = &mut layer.lateral {
                 let c = machine.couplings().iter().find(|c| c.between == (l, l));
                 if let Some(c) = c {
-                    lateral.copy_from_slice(&c.weights.dense());
+                    lateral.refresh(&c.weights, coordinates[l.0]);
                 }
             }
         }
@@ -215,6 +231,11 @@ impl Engine {
                 None => sources[m.0].set_numbers(layer.numbers(), shift),
             }
         }
+    }
+
+    /// Whether other layers send something to layer `l`.
+    pub(crate) fn sees_others(&self, l: LayerId) -> bool {
+        self.neighbours(l).next().is_some()
     }
 
     fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {

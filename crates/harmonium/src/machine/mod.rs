@@ -12,6 +12,7 @@ mod band;
 mod batch;
 mod coupling;
 mod engine;
+mod lateral;
 mod layer;
 mod learn;
 mod rewrite;
@@ -20,7 +21,7 @@ mod state;
 mod temper;
 
 pub use batch::Batch;
-pub use coupling::{Coupling, Matrix, Triangle, Weights};
+pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
@@ -29,6 +30,8 @@ pub use temper::Base;
 pub(crate) use band::{Source, with_scratch};
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
+pub(crate) use engine::EngineLayer;
+pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};
 pub(crate) use layer::own_energy;
 pub(crate) use learn::{Learner, Settings, SideRows, Squares};
 pub(crate) use state::{LayerState, Meaning};
@@ -247,6 +250,12 @@ pub(crate) fn add_input(c: &Coupling, l: LayerId, x: &[f64], theta: &mut [f64]) 
                 add_scaled(&mut theta[i + 1..], xi, j.row(i));
             }
         }
+        Weights::Sparse(edges) => {
+            for (i, j, w) in edges.iter() {
+                theta[i] += w * x[j];
+                theta[j] += w * x[i];
+            }
+        }
     }
 }
 
@@ -257,6 +266,7 @@ pub(crate) fn pair_energy(weights: &Weights, a: &[f64], b: &[f64]) -> f64 {
         Weights::Lateral(j) => {
             a.iter().enumerate().map(|(i, x)| x * dot(j.row(i), &a[i + 1..])).sum()
         }
+        Weights::Sparse(edges) => edges.iter().map(|(i, j, w)| w * a[i] * a[j]).sum(),
     }
 }
 
@@ -269,6 +279,7 @@ fn check_coupling(coupling: &Coupling, layers: &[Layer]) -> Result<(), Error> {
     let found = match &coupling.weights {
         Weights::Between(w) => w.shape(),
         Weights::Lateral(j) => (j.n(), j.n()),
+        Weights::Sparse(edges) => (edges.n(), edges.n()),
     };
     let expected = (first.len(), second.len());
     if found != expected || coupling.is_lateral() != (a == b) {
@@ -280,12 +291,21 @@ fn check_coupling(coupling: &Coupling, layers: &[Layer]) -> Result<(), Error> {
         let place = format!("{}, {}", first.name, second.name);
         return Err(Error::ParameterValue { place, what: "weights", entry, value: entries[entry] });
     }
-    if let Weights::Lateral(j) = &coupling.weights {
-        let inside = |i: &(usize, usize)| first.units.same_unit(i.0, i.1) && j.at(i.0, i.1) != 0.0;
-        let near = |i: usize| (i + 1..(i + first.units.group()).min(j.n())).map(move |k| (i, k));
-        if let Some(entry) = (0..j.n()).flat_map(near).find(inside) {
-            return Err(Error::InsideOneUnit { layer: first.name.clone(), entry });
+    let inside = match &coupling.weights {
+        Weights::Between(_) => None,
+        Weights::Lateral(j) => {
+            let near =
+                |i: usize| (i + 1..(i + first.units.group()).min(j.n())).map(move |k| (i, k));
+            let mut pairs = (0..j.n()).flat_map(near);
+            pairs.find(|&(i, k)| first.units.same_unit(i, k) && j.at(i, k) != 0.0)
         }
+        // Here even a zero would be a parameter that does not exist.
+        Weights::Sparse(edges) => {
+            edges.pairs().iter().copied().find(|&(i, k)| first.units.same_unit(i, k))
+        }
+    };
+    match inside {
+        Some(entry) => Err(Error::InsideOneUnit { layer: first.name.clone(), entry }),
+        None => Ok(()),
     }
-    Ok(())
 }

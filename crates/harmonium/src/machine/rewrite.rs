@@ -1,6 +1,6 @@
 //! Changes of coordinates that keep $E(x)$ pointwise, and so $p(x)$ and $\ln Z$.
 
-use super::coupling::{Matrix, Weights};
+use super::coupling::{Edges, Matrix, Triangle, Weights};
 use super::{LayerId, Machine, add_input, pair_energy};
 use crate::error::Error;
 use crate::units::Units;
@@ -134,7 +134,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// If `order` is no permutation of the units, or the layer has a lateral coupling.
+    /// If `order` is no permutation of the units.
     pub fn permute(&self, l: LayerId, order: &[usize]) -> Result<Self, Error> {
         let layer = self.layer(l);
         let mut sorted = order.to_vec();
@@ -142,10 +142,6 @@ impl Machine {
         if !sorted.into_iter().eq(0..layer.n_units()) {
             let (what, expected) = ("a permutation".into(), layer.n_units());
             return Err(Error::Shape { what, expected, found: order.len() });
-        }
-        if self.has_lateral(l) {
-            let name = layer.name.clone();
-            return Err(Error::Coupled { first: name.clone(), second: name });
         }
         let group = layer.units.group();
         let entry = |i: usize| order[i / group] * group + i % group;
@@ -155,15 +151,25 @@ impl Machine {
         target.bias = pick(&layer.bias);
         target.offset = pick(&layer.offset);
         target.precision = pick(&layer.precision);
-        for c in &mut machine.couplings {
+        for c in machine.couplings.iter_mut().filter(|c| c.other_end(l).is_some()) {
             let rows = c.between.0 == l;
-            if let (Weights::Between(w), true) = (&mut c.weights, rows || c.between.1 == l) {
-                let old = w.clone();
-                let (n_rows, n_columns) = old.shape();
-                *w = Matrix::from_fn(n_rows, n_columns, |i, j| {
-                    if rows { old.at(entry(i), j) } else { old.at(i, entry(j)) }
-                })?;
-            }
+            c.weights = match &c.weights {
+                Weights::Between(w) => {
+                    let (n_rows, n_columns) = w.shape();
+                    Weights::Between(Matrix::from_fn(n_rows, n_columns, |i, j| {
+                        if rows { w.at(entry(i), j) } else { w.at(i, entry(j)) }
+                    })?)
+                }
+                Weights::Lateral(t) => {
+                    Weights::Lateral(Triangle::from_fn(t.n(), |i, j| t.at(entry(i), entry(j)))?)
+                }
+                Weights::Sparse(edges) => {
+                    let mut place = vec![0; edges.n()];
+                    (0..edges.n()).for_each(|i| place[entry(i)] = i);
+                    let moved = edges.iter().map(|(i, j, w)| (place[i], place[j], w));
+                    Weights::Sparse(Edges::new(edges.n(), moved)?)
+                }
+            };
         }
         Ok(machine)
     }

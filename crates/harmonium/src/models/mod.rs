@@ -6,16 +6,19 @@
 //! | [`Bm`] | one visible and at most one hidden layer, each with an optional lateral coupling |
 //! | [`Dbm`] | a chain: visible, then hidden layers |
 //! | [`MultimodalDbm`] | a tree whose leaves are visible layers and whose pathways meet |
+//! | [`ising_torus`], [`curie_weiss`] | [`Bm`]s of spins whose partition function is known |
 //!
 //! Each is a [`Machine`] inside; every algorithm of the library takes that.
 
 mod bm;
 mod dbm;
+mod ising;
 mod multimodal;
 mod rbm;
 
 pub use bm::{Bm, Lateral};
 pub use dbm::Dbm;
+pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 pub use multimodal::{MultimodalDbm, Pathway};
 pub use rbm::Rbm;
 

@@ -3,13 +3,14 @@
 use super::model_file::About;
 use super::{NO_FILE, damaged};
 use crate::error::Error;
-use crate::machine::{Machine, Role};
+use crate::machine::{Machine, Role, Weights};
 use crate::units::Units;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version this library writes, and the latest it reads.
-const FORMAT_VERSION: u64 = 1;
+/// The latest version this library reads: 2 knows sparse couplings. A machine without them is
+/// written as version 1, byte for byte what it always was.
+const FORMAT_VERSION: u64 = 2;
 
 /// The kind of file this version knows; `dbn` and `network` are kept free for others.
 const MACHINE: &str = "machine";
@@ -54,6 +55,9 @@ pub(super) struct LayerEntry {
 pub(super) struct CouplingEntry {
     pub(super) between: (String, String),
     pub(super) lateral: bool,
+    /// The number of edges of a sparse coupling; none for a dense one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) edges: Option<usize>,
 }
 
 /// Where training was.
@@ -85,9 +89,14 @@ impl Metadata {
         let coupling = |c: &crate::machine::Coupling| CouplingEntry {
             between: (name(c.between.0), name(c.between.1)),
             lateral: c.is_lateral(),
+            edges: match &c.weights {
+                Weights::Sparse(edges) => Some(edges.pairs().len()),
+                Weights::Between(_) | Weights::Lateral(_) => None,
+            },
         };
+        let sparse = machine.couplings().iter().any(|c| matches!(c.weights, Weights::Sparse(_)));
         Self {
-            format_version: FORMAT_VERSION,
+            format_version: if sparse { FORMAT_VERSION } else { 1 },
             kind: MACHINE.into(),
             layers: machine.layers().iter().map(layer).collect(),
             couplings: machine.couplings().iter().map(coupling).collect(),
@@ -144,6 +153,9 @@ impl Metadata {
             return Err(Error::UnknownKind { path, kind: opening.kind });
         }
         let metadata: Self = serde_json::from_str(text).map_err(wrong)?;
+        if found < 2 && metadata.couplings.iter().any(|c| c.edges.is_some()) {
+            return Err(damaged("version 1 of the format has no sparse couplings"));
+        }
         for (what, n) in
             [("layers", metadata.layers.len()), ("couplings", metadata.couplings.len())]
         {

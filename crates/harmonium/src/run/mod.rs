@@ -34,12 +34,14 @@ mod metadata;
 mod model_file;
 mod parameters;
 mod tensors;
+mod uai;
 mod writer;
 
 pub use checkpoint::SavedCheckpoint;
 pub use directory::RunDirectory;
 pub use events::EventLog;
 pub use model_file::{About, Located, Model};
+pub use uai::{UaiModel, load_uai, read_uai, write_uai};
 pub use writer::RunWriter;
 
 use crate::error::Error;
@@ -87,6 +89,7 @@ fn in_file(path: &Path) -> impl Fn(Error) -> Error {
                 Error::NewerFormat { path, found, supported }
             }
             Error::UnknownKind { kind, .. } => Error::UnknownKind { path, kind },
+            Error::Foreign { reason, hint, .. } => Error::Foreign { path, reason, hint },
             other => other,
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! `layers.<name>.bias`, `.offset` and, for Gaussian units, `.precision`; and
 //! `couplings.<a>.<b>.weights`, a matrix, or the row of the strict upper triangle where a layer is
-//! coupled with itself. A dot in a layer's name is written `%2E`, so that no two names meet.
+//! coupled with itself. A sparse lateral coupling has a row of weights and
+//! `couplings.<a>.<a>.edges`, two entries of the layer for each. A dot in a layer's name is written `%2E`, so that no two names meet.
 
 use super::damaged;
 use super::metadata::{CouplingEntry, LayerEntry, Metadata};
 use super::tensors::{Tensor, Tensors};
 use crate::error::Error;
-use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Triangle, Weights};
+use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Triangle, Weights};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tensors of a machine.
@@ -27,9 +28,14 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
         let entries = coupling.weights.entries();
         let tensor = match &coupling.weights {
             Weights::Between(matrix) => Tensor::matrix(matrix.shape(), entries),
-            Weights::Lateral(_) => Tensor::row(entries),
+            Weights::Lateral(_) | Weights::Sparse(_) => Tensor::row(entries),
         };
         tensors.insert(name, tensor);
+        if let Weights::Sparse(edges) = &coupling.weights {
+            let ends = edges.pairs().iter().flat_map(|&(i, j)| [i as f64, j as f64]).collect();
+            let name = edges_name(&machine.layer(a).name);
+            tensors.insert(name, Tensor::owned((edges.pairs().len(), 2), ends));
+        }
     }
     tensors
 }
@@ -100,9 +106,18 @@ fn take_coupling(
             "the coupling of `{first}` and `{second}` is lateral or not, but says otherwise"
         )));
     }
+    if entry.edges.is_some() && !entry.lateral {
+        return Err(damaged(format!(
+            "the coupling of `{first}` and `{second}` has edges, but is not lateral"
+        )));
+    }
     let name = weights_name(first, second);
     let (rows, columns) = (layers[between.0.0].len(), layers[between.1.0].len());
-    let weights = if entry.lateral {
+    let weights = if let Some(n_edges) = entry.edges {
+        let ends = tensors.take(&edges_name(first), &[n_edges, 2])?;
+        let values = tensors.take(&name, &[n_edges])?;
+        Weights::Sparse(edges_of(rows, &ends, &values)?)
+    } else if entry.lateral {
         let n_pairs = rows.checked_mul(rows.saturating_sub(1)).map(|n| n / 2);
         let n_pairs = n_pairs.ok_or_else(|| damaged(format!("tensor `{name}` is too large")))?;
         let values = tensors.take(&name, &[n_pairs])?;
@@ -116,12 +131,36 @@ fn take_coupling(
     Ok(Coupling { between, weights })
 }
 
+/// Edges whose ends were stored as numbers.
+fn edges_of(n: usize, ends: &[f64], weights: &[f64]) -> Result<Edges, Error> {
+    let mut edges = Vec::with_capacity(weights.len());
+    for (&[i, j], &w) in ends.as_chunks::<2>().0.iter().zip(weights) {
+        let entry = |x: f64| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+            let whole = x as usize;
+            let fits = x >= 0.0 && x < n as f64 && whole as f64 == x;
+            fits.then_some(whole).ok_or_else(|| {
+                damaged(format!("an edge ends at {x}, which is no entry of a layer of {n}"))
+            })
+        };
+        edges.push((entry(i)?, entry(j)?, w));
+    }
+    if !edges.is_sorted_by_key(|e| (e.0, e.1)) || edges.iter().any(|e| e.0 > e.1) {
+        return Err(damaged("its edges are not in rising order, the smaller end first"));
+    }
+    Edges::new(n, edges).map_err(|error| damaged(error.to_string()))
+}
+
 fn own_name(layer: &str, what: &str) -> String {
     format!("layers.{}.{what}", escaped(layer))
 }
 
 fn weights_name(first: &str, second: &str) -> String {
     format!("couplings.{}.{}.weights", escaped(first), escaped(second))
+}
+
+fn edges_name(layer: &str) -> String {
+    format!("couplings.{0}.{0}.edges", escaped(layer))
 }
 
 /// A name without dots, and different for different names.

@@ -16,18 +16,23 @@ pub(super) const KEY: &str = "harmonium";
 /// A tensor to be written.
 pub(super) struct Tensor<'a> {
     shape: Vec<usize>,
-    values: &'a [f64],
+    values: Cow<'a, [f64]>,
 }
 
 impl<'a> Tensor<'a> {
     /// A row of numbers.
     pub(super) fn row(values: &'a [f64]) -> Self {
-        Self { shape: vec![values.len()], values }
+        Self { shape: vec![values.len()], values: values.into() }
     }
 
     /// A matrix, row by row.
     pub(super) fn matrix(shape: (usize, usize), values: &'a [f64]) -> Self {
-        Self { shape: vec![shape.0, shape.1], values }
+        Self { shape: vec![shape.0, shape.1], values: values.into() }
+    }
+
+    /// A matrix that nobody else holds.
+    pub(super) fn owned(shape: (usize, usize), values: Vec<f64>) -> Self {
+        Self { shape: vec![shape.0, shape.1], values: values.into() }
     }
 }
 
@@ -42,14 +47,14 @@ impl View for Tensor<'_> {
 
     fn data(&self) -> Cow<'_, [u8]> {
         let mut bytes = Vec::with_capacity(self.data_len());
-        for value in self.values {
+        for value in &*self.values {
             bytes.extend_from_slice(&value.to_le_bytes());
         }
         bytes.into()
     }
 
     fn data_len(&self) -> usize {
-        size_of_val(self.values)
+        size_of_val(&*self.values)
     }
 }
 

@@ -10,6 +10,7 @@ mod annealing;
 mod chains;
 mod clamp;
 mod gibbs;
+mod lateral;
 mod mean_field;
 mod packed;
 mod posterior;

@@ -1,11 +1,14 @@
 //! Visits by the kernels: all rows of a layer at once, cut by columns.
 //!
 //! Where the units are bits and a whole layer is sampled, product, temperature, sigmoid, uniform
-//! variate and packing run in one pass over each panel of 64 columns. Everything else takes the
-//! natural parameters from the kernels and lets the units respond row by row.
+//! variate and packing run in one pass over each panel of 64 columns. If they see each other, see
+//! [`lateral`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
 
+use super::lateral;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
-use crate::machine::{Engine, LayerId, LayerState, Precision, Source, State, with_scratch};
+use crate::machine::{
+    Dense, Engine, Lateral, LayerId, LayerState, Neighbours, Precision, Source, State, with_scratch,
+};
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::Site;
@@ -47,9 +50,10 @@ pub(super) fn visit(
     let layer = &walk.engine.layers()[l.0];
     let bits = matches!(layer.units, Units::Binary | Units::Spin);
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
-    if bits && whole && layer.lateral.is_none() && matches!(response, Response::Sample { .. }) {
+    let sampled = bits && whole && matches!(response, Response::Sample { .. });
+    if sampled && layer.lateral.is_none() {
         sample_bits(walk, x, l, response, &mut buffers);
-    } else {
+    } else if !(sampled && sample_lateral(walk, x, l, response, &mut buffers)) {
         respond_by_row(walk, x, l, active, response, change, &mut buffers);
     }
     BUFFERS.set(buffers);
@@ -122,6 +126,53 @@ fn sample_bits(
     for (panel, words) in words.chunks_exact(n_rows.max(1)).enumerate() {
         bits.set_panel(panel, words);
     }
+}
+
+/// Samples a laterally coupled layer of bits; says whether it could: what the layer holds may be
+/// no bits.
+fn sample_lateral(
+    walk: &Walk<'_>,
+    x: &mut State,
+    l: LayerId,
+    response: Response,
+    buffers: &mut Buffers,
+) -> bool {
+    let Response::Sample { stream, sweep } = response else { return false };
+    x.layers[l.0].pack();
+    if x.layers[l.0].bits().is_none() {
+        return false;
+    }
+    let engine = walk.engine;
+    let Buffers { sources, theta, betas, .. } = buffers;
+    let others = engine.sees_others(l);
+    if others {
+        panels_of_theta(engine, l, x, sources, theta);
+    }
+    betas_of(walk.heat, x.n_rows(), betas);
+    let layer = &engine.layers()[l.0];
+    let visit = lateral::Visit {
+        layer,
+        n_rows: x.n_rows(),
+        input: others.then_some(theta),
+        betas,
+        base: match walk.heat {
+            Heat::Mixed { base, .. } => Some(&base.bias[l.0]),
+            Heat::None | Heat::Scaled(_) => None,
+        },
+        stream,
+        site: Site::new(0, sweep, l.0),
+        resolution: resolution(engine.precision()),
+    };
+    let parallel = lateral::worth_threads(layer, x.n_rows());
+    let bits = x.layers[l.0].bits_mut(visit.n_rows);
+    match &layer.lateral {
+        Some(Lateral::Dense(Dense { band: Some(band), .. })) => visit.dense(band, bits, parallel),
+        Some(Lateral::Sparse(Neighbours { slots: Some(slots), .. })) => {
+            visit.sparse(slots, bits, parallel);
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// Quantised weights deserve no finer variates.
@@ -243,7 +294,7 @@ fn respond_by_row(
         theta_of(row, &mut theta);
         scratch.change.clear();
         scratch.change.push(*change);
-        let place = Place { layer: l, row, start: 0 };
+        let place = Place { layer: l, row, start: 0, entries: None };
         walk.respond_row(place, &mut theta, x, 0, scratch, response);
         *change = scratch.change[0];
         scratch.theta = theta;

@@ -1,8 +1,8 @@
-//! The one walk under every sampler: layer by layer, or unit by unit where a lateral coupling
-//! demands it.
+//! The one walk under every sampler: layer by layer; where a lateral coupling demands it, unit by
+//! unit, or colour by colour if it is sparse.
 
 use super::{Clamp, packed};
-use crate::machine::{Base, Engine, LayerId, Precision, State};
+use crate::machine::{Base, Engine, Lateral, LayerId, Precision, State};
 use crate::units::{Draw, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
@@ -39,7 +39,7 @@ pub(crate) enum Response {
 
 impl Response {
     /// Replaces `theta` by the response.
-    fn of(self, units: Units, place: Place, theta: &mut [f64], precision: &[f64]) {
+    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], precision: &[f64]) {
         match self {
             Self::Sample { stream, sweep } => {
                 let site = Site::new(place.row, sweep, place.layer.0);
@@ -54,12 +54,21 @@ impl Response {
 
 /// Where a response happens.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Place<'a> {
     pub(crate) layer: LayerId,
     /// Row of the whole state.
     pub(crate) row: usize,
-    /// First entry of the piece of the layer.
+    /// First entry of the piece of the layer, where its variates are.
     pub(crate) start: usize,
+    /// The entries of the piece, if it is no run of the layer.
+    pub(crate) entries: Option<&'a [usize]>,
+}
+
+impl Place<'_> {
+    /// Entry `i` of the piece.
+    fn entry(&self, i: usize) -> usize {
+        self.entries.map_or(self.start + i, |entries| entries[i])
+    }
 }
 
 /// A run of rows, every layer's part of it.
@@ -84,6 +93,7 @@ pub(crate) struct Walk<'a> {
 pub(crate) struct Scratch {
     pub(super) theta: Vec<f64>,
     piece: Vec<f64>,
+    values: Vec<f64>,
     precision: Vec<f64>,
     /// Largest change of each row since it was last cleared.
     pub(crate) change: Vec<f64>,
@@ -166,7 +176,7 @@ impl Walk<'_> {
         for (&r, theta) in active.iter().zip(theta.chunks_exact_mut(layer.len)) {
             let x = &mut rows.values[l.0][r * layer.len..(r + 1) * layer.len];
             let row = rows.first + r;
-            let place = Place { layer: l, row, start: 0 };
+            let place = Place { layer: l, row, start: 0, entries: None };
             self.respond_row(place, theta, x, r, scratch, response);
         }
         scratch.theta = theta;
@@ -175,21 +185,24 @@ impl Walk<'_> {
     /// Replaces one row of a layer by its response to $\theta$, which still lacks the lateral part.
     pub(super) fn respond_row(
         &self,
-        place: Place,
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
         scratch: &mut Scratch,
         response: Response,
     ) {
-        let layer = &self.engine.layers()[place.layer.0];
-        match &layer.lateral {
+        match &self.engine.layers()[place.layer.0].lateral {
             None => self.respond(place, theta, x, r, scratch, response),
-            Some(j) => {
-                for (i, &xi) in x.iter().enumerate() {
-                    add_scaled(theta, xi, &j[i * layer.len..(i + 1) * layer.len]);
+            Some(Lateral::Dense(dense)) => {
+                let j = &dense.full[..];
+                for (&xi, j) in x.iter().zip(j.chunks_exact(theta.len())) {
+                    add_scaled(theta, xi, j);
                 }
                 self.unit_by_unit(place, theta, x, r, scratch, response);
+            }
+            Some(Lateral::Sparse(_)) => {
+                self.colour_by_colour(place, theta, x, r, scratch, response);
             }
         }
     }
@@ -198,7 +211,7 @@ impl Walk<'_> {
     /// before it. $\theta$ is kept up to date by the rows of $J$ of what changed.
     fn unit_by_unit(
         &self,
-        place: Place,
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -206,7 +219,8 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let (Some(j), group) = (&layer.lateral, layer.units.group()) else { return };
+        let Some(Lateral::Dense(dense)) = &layer.lateral else { return };
+        let (j, group) = (&dense.full, layer.units.group());
         let mut piece = std::mem::take(&mut scratch.piece);
         let mut before = vec![0.0; group];
         for start in (0..layer.len).step_by(group) {
@@ -225,10 +239,40 @@ impl Walk<'_> {
         scratch.piece = piece;
     }
 
+    /// Visits the colours of a sparsely coupled layer in order: the units of one do not see each
+    /// other, so they respond together.
+    fn colour_by_colour(
+        &self,
+        place: Place<'_>,
+        theta: &[f64],
+        x: &mut [f64],
+        r: usize,
+        scratch: &mut Scratch,
+        response: Response,
+    ) {
+        let layer = &self.engine.layers()[place.layer.0];
+        let Some(Lateral::Sparse(neighbours)) = &layer.lateral else { return };
+        let group = layer.units.group();
+        let mut piece = std::mem::take(&mut scratch.piece);
+        let mut values = std::mem::take(&mut scratch.values);
+        for colour in &neighbours.colours {
+            let entries = &colour.entries[..];
+            piece.clear();
+            piece.extend(entries.iter().map(|&i| theta[i] + neighbours.input(i, x)));
+            values.clear();
+            values.extend(entries.iter().map(|&i| x[i]));
+            let start = colour.slot * group;
+            let place = Place { start, entries: Some(entries), ..place };
+            self.respond(place, &mut piece, &mut values, r, scratch, response);
+            entries.iter().zip(&values).for_each(|(&i, v)| x[i] = *v);
+        }
+        (scratch.piece, scratch.values) = (piece, values);
+    }
+
     /// Tempers $\theta$, lets the units respond to it and writes what is not held.
     fn respond(
         &self,
-        place: Place,
+        place: Place<'_>,
         theta: &mut [f64],
         x: &mut [f64],
         r: usize,
@@ -236,36 +280,33 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let range = place.start..place.start + theta.len();
-        let own =
-            if layer.precision.is_empty() { &[][..] } else { &layer.precision[range.clone()] };
-        let precision = match self.heat {
-            Heat::None => own,
+        let at = |i: usize| place.entry(i);
+        let n_own = if layer.precision.is_empty() { 0 } else { theta.len() };
+        scratch.precision.clear();
+        scratch.precision.extend((0..n_own).map(|i| layer.precision[at(i)]));
+        let precision = &mut scratch.precision[..];
+        match self.heat {
+            Heat::None => {}
             Heat::Scaled(beta) => {
-                theta.iter_mut().for_each(|t| *t *= beta);
-                scratch.precision.clear();
-                scratch.precision.extend(own.iter().map(|g| beta * g));
-                &scratch.precision
+                theta.iter_mut().chain(precision.iter_mut()).for_each(|t| *t *= beta);
             }
             Heat::Mixed { base, betas } => {
-                let beta = betas[place.row];
-                let mix = |own: f64, base: f64| (1.0 - beta) * base + beta * own;
-                let bias = &base.bias[place.layer.0][range.clone()];
-                theta.iter_mut().zip(bias).for_each(|(t, b)| *t = mix(*t, *b));
-                scratch.precision.clear();
-                if !own.is_empty() {
-                    let base = &base.precision[place.layer.0][range];
-                    scratch.precision.extend(own.iter().zip(base).map(|(g, b)| mix(*g, *b)));
+                let (beta, l) = (betas[place.row], place.layer.0);
+                let mix = |own: &mut f64, base: f64| *own = (1.0 - beta) * base + beta * *own;
+                for (i, t) in theta.iter_mut().enumerate() {
+                    mix(t, base.bias[l][at(i)]);
                 }
-                &scratch.precision
+                for (i, g) in precision.iter_mut().enumerate() {
+                    mix(g, base.precision[l][at(i)]);
+                }
             }
-        };
+        }
         response.of(layer.units, place, theta, precision);
         let group = layer.units.group();
         let free = self.clamp.frees_layer(place.layer);
         let change = &mut scratch.change[r];
         for (i, (x, t)) in x.iter_mut().zip(theta).enumerate() {
-            if free || !self.clamp.holds(place.layer, place.row, (place.start + i) / group) {
+            if free || !self.clamp.holds(place.layer, place.row, at(i) / group) {
                 let moved = self.step * (*t - *x);
                 // A full step takes the response itself: adding a difference would round.
                 *x = if self.step < 1.0 { *x + moved } else { *t };

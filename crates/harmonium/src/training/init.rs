@@ -7,7 +7,7 @@
 use super::plan::Plan;
 use super::trainer::purpose;
 use crate::error::Error;
-use crate::machine::{Batch, Columns, Machine, Role};
+use crate::machine::{Batch, Columns, Coupling, Machine, Role, Weights};
 use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::{Site, Stream};
@@ -53,7 +53,8 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
 /// Entries of one unit exclude each other and have no weight.
 fn clear_inside_units(machine: &mut Machine) {
     let units: Vec<_> = machine.layers().iter().map(|l| (l.units, l.len())).collect();
-    for c in machine.couplings_mut().iter_mut().filter(|c| c.is_lateral()) {
+    let dense = |c: &&mut Coupling| matches!(c.weights, Weights::Lateral(_));
+    for c in machine.couplings_mut().iter_mut().filter(dense) {
         let (units, n) = units[c.between.0.0];
         for i in 0..n {
             let inside = crate::moments::inside_unit(units, i, n);

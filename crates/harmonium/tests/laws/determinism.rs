@@ -2,8 +2,10 @@
 
 use crate::machines::all;
 use harmonium::exact;
-use harmonium::machine::Machine;
-use harmonium::models::Dbm;
+use harmonium::machine::{Engine, Machine, Precision};
+use harmonium::models::{Dbm, curie_weiss, ising_torus};
+use harmonium::random::Stream;
+use harmonium::sampling::Chains;
 use harmonium::training::{Numbers, Plan, Rule, train};
 use harmonium_data::{Binarize, Dataset, digits};
 
@@ -69,6 +71,25 @@ fn panels_give_the_same_bits_on_1_2_and_3_threads() {
         let one = on_threads(1, || run(precision));
         for n in [2, 3] {
             assert_eq!(on_threads(n, || run(precision)), one, "{precision:?} on {n} threads");
+        }
+    }
+}
+
+/// Rows of laterally coupled layers are cut into tasks.
+#[test]
+fn lateral_sweeps_give_the_same_bits_on_1_2_and_7_threads() {
+    let torus = ising_torus(24, 0.4).unwrap().into_machine();
+    let dense = curie_weiss(150, 1.2).unwrap().into_machine();
+    for machine in [torus, dense] {
+        for precision in [Precision::F64, Precision::F32, Precision::I16] {
+            let engine = Engine::with_precision(&machine, precision);
+            let run = |n| {
+                let mut chains = Chains::new(&machine, 300, Stream::new(1)).unwrap();
+                on_threads(n, || chains.advance(&machine, &engine, 3, Stream::new(2))).unwrap();
+                chains.state().clone()
+            };
+            assert_eq!(run(1), run(2), "{precision:?}");
+            assert_eq!(run(1), run(7), "{precision:?}");
         }
     }
 }

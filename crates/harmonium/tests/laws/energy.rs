@@ -26,6 +26,10 @@ fn energy_by_definition(machine: &Machine, x: &State, row: usize) -> f64 {
                 let w = match &c.weights {
                     Weights::Between(w) => w.at(i, j),
                     Weights::Lateral(t) => 0.5 * t.at(i, j),
+                    Weights::Sparse(edges) => {
+                        let here = |e: &(usize, usize, f64)| (e.0, e.1) == (i.min(j), i.max(j));
+                        edges.iter().find(here).map_or(0.0, |e| 0.5 * e.2)
+                    }
                 };
                 energy -= w * centered(a, i) * centered(b, j);
             }

@@ -5,7 +5,7 @@ use crate::machines::{
 };
 use harmonium::Error;
 use harmonium::exact;
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Role, State, Triangle};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Role, State, Triangle, Weights};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm};
 use harmonium::moments::Moments;
 use harmonium::sampling::Clamp;
@@ -78,9 +78,13 @@ fn moments_are_weighted_averages_of_products() {
         for (c, found) in machine.couplings().iter().zip(&moments.weights) {
             let (a, b) = c.between;
             let (la, lb) = (machine.layer(a), machine.layer(b));
-            let pairs: Vec<(usize, usize)> = (0..la.len())
-                .flat_map(|i| (if a == b { i + 1 } else { 0 }..lb.len()).map(move |j| (i, j)))
-                .collect();
+            let pairs: Vec<(usize, usize)> = match &c.weights {
+                Weights::Sparse(edges) => edges.pairs().to_vec(),
+                _ => (0..la.len())
+                    .flat_map(|i| (if a == b { i + 1 } else { 0 }..lb.len()).map(move |j| (i, j)))
+                    .collect(),
+            };
+            assert_eq!(pairs.len(), found.len());
             for ((i, j), found) in pairs.into_iter().zip(found) {
                 let inside = a == b && la.units.same_unit(i, j);
                 let product =

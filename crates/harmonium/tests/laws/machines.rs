@@ -2,7 +2,7 @@
 
 use harmonium::exact;
 use harmonium::machine::{
-    Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights,
+    Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights,
 };
 use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
@@ -24,6 +24,8 @@ struct Graph {
     edges: &'static [(usize, usize)],
     /// Scale of the weights: weak where Gaussian units see each other.
     strength: f64,
+    /// Whether lateral couplings are rings with gaps instead of complete graphs.
+    sparse: bool,
 }
 
 fn build(graph: &Graph, seed: u64) -> Machine {
@@ -51,6 +53,9 @@ fn build(graph: &Graph, seed: u64) -> Machine {
             };
             if a == b {
                 let (n, units) = (layers[a].len(), layers[a].units);
+                if graph.sparse {
+                    return Coupling::sparse(LayerId(a), ring(&layers[a], w));
+                }
                 let triangle =
                     Triangle::from_fn(n, |i, j| if units.same_unit(i, j) { 0.0 } else { w(i, j) });
                 Coupling::lateral(LayerId(a), triangle.unwrap())
@@ -63,7 +68,20 @@ fn build(graph: &Graph, seed: u64) -> Machine {
     Machine::new(layers, couplings).unwrap().with_constant(0.3).unwrap()
 }
 
-/// RBM, chain, tree, triangle, both laterals and fully visible, of every discrete kind.
+/// Neighbouring units around a circle, some entries of categorical ones left out.
+fn ring(layer: &Layer, w: impl Fn(usize, usize) -> f64) -> Edges {
+    let (n, group) = (layer.n_units(), layer.units.group());
+    let near = |i: usize, j: usize| {
+        let d = (j / group - i / group) % n;
+        (d == 1 || d + 1 == n) && (group == 1 || !(i + j).is_multiple_of(3))
+    };
+    let pairs = (0..layer.len()).flat_map(|i| (i + 1..layer.len()).map(move |j| (i, j)));
+    let edges = pairs.filter(|&(i, j)| near(i, j)).map(|(i, j)| (j, i, w(i, j)));
+    Edges::new(layer.len(), edges).unwrap()
+}
+
+/// RBM, chain, tree, triangle, both laterals and fully visible, dense and sparse, of
+/// every discrete kind.
 pub(crate) fn discrete() -> Vec<(String, Machine)> {
     let mut all = Vec::new();
     for (k, units) in [Units::Binary, Units::Spin, CATEGORICAL].into_iter().enumerate() {
@@ -77,9 +95,12 @@ pub(crate) fn discrete() -> Vec<(String, Machine)> {
             ("lateral", vec![(units, 2), (b, 3)], 1, &[(0, 1), (0, 0), (1, 1)]),
             ("hidden lateral", vec![(b, 2), (units, 2)], 1, &[(1, 1), (0, 1)]),
             ("visible only", vec![(units, 3)], 1, &[(0, 0)]),
+            ("sparse lateral", vec![(units, 3), (b, 4)], 1, &[(0, 1), (0, 0), (1, 1)]),
+            ("sparse ring", vec![(units, 5)], 1, &[(0, 0)]),
         ];
         for (name, layers, n_visible, edges) in graphs {
-            let graph = Graph { name, layers, n_visible, edges, strength: 1.0 };
+            let sparse = name.starts_with("sparse");
+            let graph = Graph { name, layers, n_visible, edges, strength: 1.0, sparse };
             let machine = build(&graph, 7 + k as u64);
             all.push((format!("{} of {}", graph.name, units.name()), machine));
         }
@@ -97,6 +118,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 1)],
             strength: 0.6,
+            sparse: false,
         },
         Graph {
             name: "gaussian hidden",
@@ -104,6 +126,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 1)],
             strength: 0.6,
+            sparse: false,
         },
         Graph {
             name: "gaussian chain",
@@ -111,6 +134,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 1), (1, 2)],
             strength: 0.6,
+            sparse: false,
         },
         Graph {
             name: "gaussian tree",
@@ -118,6 +142,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 2,
             edges: &[(0, 2), (1, 2)],
             strength: 0.6,
+            sparse: false,
         },
         Graph {
             name: "gaussian with hidden lateral",
@@ -125,6 +150,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 1), (1, 1)],
             strength: 0.6,
+            sparse: false,
         },
         Graph {
             name: "coupled gaussian lateral",
@@ -132,6 +158,15 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 0), (0, 1)],
             strength: 0.3,
+            sparse: false,
+        },
+        Graph {
+            name: "coupled gaussian ring",
+            layers: vec![(g, 2), (b, 2)],
+            n_visible: 1,
+            edges: &[(0, 0), (0, 1)],
+            strength: 0.3,
+            sparse: true,
         },
         Graph {
             name: "coupled gaussian layers",
@@ -139,6 +174,7 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             n_visible: 1,
             edges: &[(0, 1), (1, 2)],
             strength: 0.3,
+            sparse: false,
         },
     ];
     graphs.iter().map(|g| (g.name.to_string(), build(g, 3))).collect()
@@ -201,6 +237,11 @@ pub(crate) fn moved(machine: &Machine, step: &Moments) -> Machine {
                 let mut entries = entries.into_iter();
                 let triangle = Triangle::from_fn(t.n(), |_, _| entries.next().unwrap()).unwrap();
                 Coupling::lateral(c.between.0, triangle)
+            }
+            Weights::Sparse(edges) => {
+                let pairs = edges.pairs().iter().zip(entries);
+                let moved = Edges::new(edges.n(), pairs.map(|(&(i, j), w)| (i, j, w)));
+                Coupling::sparse(c.between.0, moved.unwrap())
             }
         }
     });

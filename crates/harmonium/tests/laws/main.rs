@@ -20,6 +20,7 @@ mod kernels;
 mod layering;
 mod learning;
 mod machines;
+mod physics;
 mod rewrites;
 mod sampling;
 mod scores;

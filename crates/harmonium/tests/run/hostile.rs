@@ -1,6 +1,6 @@
 //! Damaged and hostile files: an error that says what is wrong, never a panic.
 
-use crate::machines::{Numbers, bits, model};
+use crate::machines::{Numbers, bits, model, sparse_model};
 use harmonium::Error;
 use harmonium::run::{Model, SavedCheckpoint};
 use serde_json::{Value, json};
@@ -46,6 +46,40 @@ fn assert_says(error: &Error, words: &[&str]) {
 fn unchanged_parts_are_a_model() {
     let (header, _, data) = parts();
     assert_eq!(Model::from_bytes(&file(&header.to_string(), &data)).unwrap(), model());
+}
+
+/// The error for a sparse file whose description and numbers were changed.
+fn sparse(change: impl FnOnce(&mut Value, &mut [f64])) -> Error {
+    let bytes = sparse_model().to_bytes().unwrap();
+    let n = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    let mut header: Value = serde_json::from_slice(&bytes[8..8 + n]).unwrap();
+    let text = header["__metadata__"]["harmonium"].as_str().unwrap();
+    let mut description: Value = serde_json::from_str(text).unwrap();
+    let offsets = &header["couplings.v%2E1.v%2E1.edges"]["data_offsets"];
+    let at = |k: usize| usize::try_from(offsets[k].as_u64().unwrap()).unwrap();
+    let (mut data, range) = (bytes[8 + n..].to_vec(), at(0)..at(1));
+    let ends = data[range.clone()].as_chunks::<8>().0.iter();
+    let mut ends: Vec<f64> = ends.map(|b| f64::from_le_bytes(*b)).collect();
+    change(&mut description, &mut ends);
+    let bytes: Vec<u8> = ends.iter().flat_map(|x| x.to_le_bytes()).collect();
+    data[range].copy_from_slice(&bytes);
+    header["__metadata__"]["harmonium"] = Value::String(description.to_string());
+    Model::from_bytes(&file(&header.to_string(), &data)).unwrap_err()
+}
+
+#[test]
+fn edges_are_read_with_suspicion() {
+    for bad in [-1.0, 0.5, 4.0, 1e300, f64::NAN, f64::INFINITY, -0.5] {
+        assert_says(&sparse(|_, ends| ends[1] = bad), &["no entry of a layer of 4"]);
+    }
+    assert_says(&sparse(|_, ends| ends[1] = ends[0]), &["leads back to where it starts"]);
+    assert_says(&sparse(|_, ends| ends.swap(0, 1)), &["rising order"]);
+    assert_says(&sparse(|_, ends| ends.copy_within(0..2, 2)), &["occurs twice"]);
+    for n in [json!(0), json!(1_u64 << 60), json!(u64::MAX)] {
+        assert_says(&sparse(|text, _| text["couplings"][0]["edges"] = n), &["must have shape"]);
+    }
+    assert_says(&sparse(|text, _| text["couplings"][1]["edges"] = json!(1)), &["is not lateral"]);
+    assert_says(&sparse(|text, _| text["format_version"] = json!(1)), &["no sparse couplings"]);
 }
 
 #[test]
@@ -206,10 +240,10 @@ fn the_description_must_be_of_the_right_form() {
 #[test]
 fn other_versions_and_kinds_say_so() {
     let newer = described(|d| {
-        d["format_version"] = json!(2);
+        d["format_version"] = json!(3);
         d["something"] = json!("new");
     });
-    assert!(matches!(newer, Error::NewerFormat { found: 2, supported: 1, .. }), "{newer}");
+    assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");
     assert!(newer.hint().contains("update"));
     assert_says(&described(|d| d["format_version"] = json!(0)), &["version 0"]);
     for kind in ["dbn", "network"] {

@@ -1,6 +1,6 @@
 //! Machines of every kind of unit and coupling, with numbers that are hard to write in decimal.
 
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, Triangle};
+use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, Triangle};
 use harmonium::run::{About, Model};
 use harmonium::units::Units;
 use serde_json::json;
@@ -46,6 +46,14 @@ fn lateral(layers: &[Layer], l: usize, numbers: &mut Numbers) -> Coupling {
     Coupling::lateral(LayerId(l), Triangle::from_fn(layers[l].len(), weight).unwrap())
 }
 
+fn sparse(layers: &[Layer], l: usize, numbers: &mut Numbers) -> Coupling {
+    let (n, units) = (layers[l].len(), layers[l].units);
+    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let some = pairs.filter(|&(i, j)| !units.same_unit(i, j) && !(i + j).is_multiple_of(3));
+    let edges: Vec<_> = some.map(|(i, j)| (i, j, 0.01 * numbers.next())).collect();
+    Coupling::sparse(LayerId(l), Edges::new(n, edges).unwrap())
+}
+
 /// Two layers of the given kinds, each coupled with itself or not.
 fn pair(kinds: [Units; 2], laterals: [bool; 2], numbers: &mut Numbers) -> Machine {
     let layers = vec![
@@ -89,9 +97,27 @@ pub(crate) fn all() -> Vec<(String, Machine)> {
             }
         }
     }
+    for units in kinds {
+        let layers = vec![
+            layer("v.1", Role::Visible, units, 4, numbers),
+            layer("h", Role::Hidden, Units::Binary, 2, numbers),
+        ];
+        let couplings = vec![
+            sparse(&layers, 0, numbers),
+            between(&layers, 1, 0, numbers),
+            Coupling::sparse(LayerId(1), Edges::new(2, []).unwrap()),
+        ];
+        machines.push((format!("sparse {units:?}"), Machine::new(layers, couplings).unwrap()));
+    }
     let alone = vec![layer("v", Role::Visible, Units::Binary, 4, numbers)];
     machines.push(("alone".into(), Machine::new(alone, Vec::new()).unwrap()));
     machines
+}
+
+/// A small model with a sparse coupling.
+pub(crate) fn sparse_model() -> Model {
+    let found = all().into_iter().find(|m| m.0 == "sparse Spin").unwrap();
+    Model { machine: found.1, about: About::default() }
 }
 
 /// A small model with a description of every sort.

@@ -10,3 +10,4 @@ mod hostile;
 mod machines;
 mod model_files;
 mod resume;
+mod uai;

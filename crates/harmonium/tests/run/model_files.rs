@@ -1,8 +1,9 @@
 //! What is written is what is read, and equal models give equal bytes.
 
 use crate::folder::{Folder, names};
-use crate::machines::{all, bits, model};
+use crate::machines::{all, bits, model, sparse_model};
 use harmonium::Error;
+use harmonium::machine::{Coupling, Weights};
 use harmonium::run::{About, Model, Overwrite};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Value, json};
@@ -42,7 +43,9 @@ fn other_programs_can_read_the_file() {
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let n_own: usize =
             machine.layers().iter().map(|l| if l.precision.is_empty() { 2 } else { 3 }).sum();
-        assert_eq!(file.len(), n_own + machine.couplings().len(), "{name}");
+        let is_sparse = |c: &&Coupling| matches!(c.weights, Weights::Sparse(_));
+        let n_edges = machine.couplings().iter().filter(is_sparse).count();
+        assert_eq!(file.len(), n_own + machine.couplings().len() + n_edges, "{name}");
         assert!(file.iter().all(|(_, tensor)| tensor.dtype() == Dtype::F64), "{name}");
     }
     let bytes = model().to_bytes().unwrap();
@@ -70,6 +73,20 @@ fn there_is_one_metadata_key_of_sorted_json() {
     assert!(text.contains(r#"{"n_units":3,"name":"visible","role":"visible","units":"gaussian"}"#));
     assert!(!text.contains("checkpoint"));
     assert!(text.contains("\"seed\":18446744073709551615"));
+}
+
+#[test]
+fn only_sparse_couplings_need_the_second_version() {
+    let bytes = sparse_model().to_bytes().unwrap();
+    let value: Value = serde_json::from_str(&metadata(&bytes).1).unwrap();
+    assert_eq!(value["format_version"], 2);
+    let Weights::Sparse(edges) = &sparse_model().machine.couplings()[0].weights.clone() else {
+        panic!("the model is sparse");
+    };
+    let (n, file) = (edges.pairs().len(), SafeTensors::deserialize(&bytes).unwrap());
+    assert_eq!(value["couplings"][0]["edges"], n);
+    assert_eq!(file.tensor("couplings.v%2E1.v%2E1.edges").unwrap().shape(), [n, 2]);
+    assert_eq!(file.tensor("couplings.v%2E1.v%2E1.weights").unwrap().shape(), [n]);
 }
 
 /// Pins the format: a change of these bytes needs a new format version.

@@ -1,0 +1,131 @@
+//! Machines of statistical physics against closed forms.
+
+use crate::machines::assert_close;
+use crate::statistics::assert_mean;
+use harmonium::exact;
+use harmonium::machine::{Engine, LayerId, Precision};
+use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+use harmonium::random::Stream;
+use harmonium::sampling::Chains;
+use harmonium::units::log_sum_exp;
+
+/// $\ln Z$ of the torus by Kaufman's formula (Phys. Rev. 76, 1949), $K$ in both directions.
+fn kaufman(side: usize, k: f64) -> f64 {
+    let n = side as f64;
+    // cosh γ_q = cosh 2K coth 2K - cos(π q / n); γ_0 = 2K + ln tanh K may be negative.
+    let gamma = |q: usize| {
+        if q == 0 {
+            return 2.0 * k + k.tanh().ln();
+        }
+        let c = (2.0 * k).cosh() / (2.0 * k).tanh() - (std::f64::consts::PI * q as f64 / n).cos();
+        c.acosh()
+    };
+    let product = |odd: usize, sign: f64| {
+        let factors = (0..side).map(|r| {
+            let half = 0.5 * n * gamma(2 * r + odd);
+            let e = half.exp() + sign * (-half).exp();
+            (e.signum(), e.abs().ln())
+        });
+        factors.fold((1.0, 0.0), |a, f| (a.0 * f.0, a.1 + f.1))
+    };
+    let terms = [product(1, 1.0), product(1, -1.0), product(0, 1.0), product(0, -1.0)];
+    let most = terms.iter().map(|t| t.1).fold(f64::MIN, f64::max);
+    let sum: f64 = terms.iter().map(|t| t.0 * (t.1 - most).exp()).sum();
+    0.5 * n * n * (2.0 * (2.0 * k).sinh()).ln() - 2.0_f64.ln() + most + sum.ln()
+}
+
+#[test]
+fn the_torus_has_kaufmans_partition_function() {
+    // The formula itself against the values that were computed elsewhere.
+    for (side, k, log_z) in [
+        (4, 0.4, 14.561_093),
+        (16, 0.4, 225.228_847),
+        (64, 0.4, 3_601.874_269),
+        (8, 0.2, 47.010_147),
+        (32, 0.2, 752.159_552),
+    ] {
+        assert!((kaufman(side, k) - log_z).abs() < 1e-6, "{side}, {k}");
+    }
+    for side in 1..=4 {
+        for k in [0.2, 0.4, 0.9] {
+            let torus = ising_torus(side, k).unwrap();
+            let found = exact::log_partition(torus.machine()).unwrap();
+            assert_close(kaufman(side, k), found, 1e-11, &format!("{side}, {k}"));
+        }
+    }
+}
+
+/// Sums that take more than 2^60 terms by enumeration.
+#[test]
+fn larger_tori_have_it_too() {
+    for (side, k, log_z) in
+        [(6, 0.9, kaufman(6, 0.9)), (8, 0.4, 56.599_389), (9, 0.2, kaufman(9, 0.2))]
+    {
+        let torus = ising_torus(side, k).unwrap();
+        let found = exact::log_partition(torus.machine()).unwrap();
+        assert!((found - log_z).abs() < 1e-6, "{side}, {k}: {found}");
+    }
+}
+
+/// Long chains of a large torus: $\langle\sum s_i s_j\rangle = \partial\ln Z/\partial K$.
+#[test]
+fn large_tori_have_kaufmans_energy() {
+    let (side, k, h) = (32, 0.3, 1e-5);
+    let expected = (kaufman(side, k + h) - kaufman(side, k - h)) / (2.0 * h);
+    let torus = ising_torus(side, k).unwrap().into_machine();
+    for precision in [Precision::F64, Precision::F32, Precision::I16] {
+        let engine = Engine::with_precision(&torus, precision);
+        let mut chains = Chains::new(&torus, 200, Stream::new(61)).unwrap();
+        chains.advance(&torus, &engine, 100, Stream::new(62)).unwrap();
+        let energies = torus.energies(chains.state()).unwrap();
+        let bonds: Vec<f64> = energies.iter().map(|e| -e / k).collect();
+        assert_mean(&format!("{precision:?}"), &bonds, expected);
+    }
+}
+
+#[test]
+fn the_curie_weiss_model_has_its_partition_function() {
+    for (n, beta, log_z) in [(20, 0.5, 14.198_376), (20, 1.0, 14.959_815), (20, 1.5, 17.190_061)] {
+        let found = exact::log_partition(curie_weiss(n, beta).unwrap().machine()).unwrap();
+        assert!((found - log_z).abs() < 1e-6, "{n}, {beta}: {found}");
+    }
+    for n in 1..8 {
+        // By the number of spins that point up.
+        let log_choose = |k: usize| -> f64 {
+            (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
+        };
+        let term = |k: usize| {
+            let sum = 2.0 * k as f64 - n as f64;
+            log_choose(k) + 0.7 / (2.0 * n as f64) * sum * sum
+        };
+        let expected = log_sum_exp(&(0..=n).map(term).collect::<Vec<_>>());
+        let found = exact::log_partition(curie_weiss(n, 0.7).unwrap().machine()).unwrap();
+        assert_close(expected, found, 1e-12, &format!("{n} spins"));
+    }
+}
+
+#[test]
+fn an_even_torus_is_a_chessboard() {
+    for (side, n_colours) in [(1, 1), (2, 2), (4, 2), (64, 2)] {
+        let torus = ising_torus(side, 0.4).unwrap();
+        assert_eq!(torus.machine().unit_blocks(LayerId(0)).len(), n_colours, "side {side}");
+    }
+    for side in [3, 5, 31] {
+        let torus = ising_torus(side, 0.4).unwrap();
+        assert!(torus.machine().unit_blocks(LayerId(0)).len() <= 5, "side {side}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for side in [0, LONGEST_SIDE + 1, usize::MAX] {
+        let error = ising_torus(side, 0.4).unwrap_err();
+        assert!(error.to_string().contains(&side.to_string()), "{error}");
+    }
+    for n in [0, MOST_SPINS + 1, usize::MAX] {
+        assert!(curie_weiss(n, 1.0).is_err());
+    }
+    for k in [f64::NAN, f64::INFINITY] {
+        assert!(ising_torus(4, k).is_err() && curie_weiss(4, k).is_err());
+    }
+}
