@@ -154,7 +154,7 @@ impl Visit<'_> {
                     *theta = self.input_of(tile, row);
                     theta.0.iter_mut().zip(band.lines[tile].0).for_each(|(t, s)| *t += s);
                 }
-                with_scratch(|s| band.band.add_to_columns(0, tile, &source, &mut theta, s));
+                with_scratch(|s| band.band.add_to_columns(0, tile, &source, None, &mut theta, s));
                 for (group, theta) in theta.chunks(LANES).enumerate() {
                     let at = group * PANEL + tile % 2 * TILE;
                     to_lanes(theta, &mut lanes[at..at + TILE]);
