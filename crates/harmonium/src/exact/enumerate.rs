@@ -24,6 +24,8 @@ const EXPONENT_LIMIT: f64 = 300.0;
 struct Chunks {
     /// Units that walk inside a chunk.
     n_inner: usize,
+    /// States of a chunk.
+    size: usize,
     n_chunks: usize,
 }
 
@@ -54,20 +56,61 @@ struct Walker<'a> {
     gaussian: Vec<f64>,
 }
 
+/// A state the walk came by.
+pub(super) struct Position {
+    /// Of the enumerated entries.
+    pub(super) values: Vec<f64>,
+    /// Of the summed entries.
+    pub(super) theta: Vec<f64>,
+}
+
 impl Problem {
     /// $\ln\sum e^{-E}$ over all free units.
     pub(super) fn log_sum(&self) -> f64 {
-        let tables = Tables::new(self);
-        let chunks = Chunks::new(self);
-        let logs: Vec<f64> = (0..chunks.n_chunks)
+        log_sum_exp(&self.log_sums_of_chunks(&Tables::new(self), &Chunks::new(self)))
+    }
+
+    fn log_sums_of_chunks(&self, tables: &Tables<'_>, chunks: &Chunks) -> Vec<f64> {
+        (0..chunks.n_chunks)
             .into_par_iter()
             .map(|chunk| {
                 let mut logs = Vec::with_capacity(CHUNK);
-                tables.walk(&chunks, chunk, |_, log_weight| logs.push(log_weight));
+                tables.walk(chunks, chunk, |_, log_weight| logs.push(log_weight));
                 log_sum_exp(&logs)
             })
-            .collect();
-        log_sum_exp(&logs)
+            .collect()
+    }
+
+    /// For each of `choices` in (0, 1) the state at which the cumulative probability passes it.
+    pub(super) fn positions(&self, choices: &[f64]) -> Vec<Position> {
+        let tables = Tables::new(self);
+        let chunks = Chunks::new(self);
+        let logs = self.log_sums_of_chunks(&tables, &chunks);
+        let log_total = log_sum_exp(&logs);
+        let mut order: Vec<usize> = (0..choices.len()).collect();
+        order.sort_by(|&a, &b| choices[a].total_cmp(&choices[b]));
+        let mut found: Vec<Option<Position>> = choices.iter().map(|_| None).collect();
+        let (mut next, mut before) = (0, 0.0);
+        for (chunk, log_chunk) in logs.iter().enumerate() {
+            let after = before + (log_chunk - log_total).exp();
+            // What rounding leaves over goes to the last state of a chunk, and to the last chunk.
+            let end = if chunk + 1 == logs.len() { f64::INFINITY } else { after };
+            if order.get(next).is_some_and(|&i| choices[i] < end) {
+                let (mut total, mut seen) = (before, 0);
+                tables.walk(&chunks, chunk, |walker, log_weight| {
+                    total += (log_weight - log_total).exp();
+                    seen += 1;
+                    let reach = if seen == chunks.size { end } else { total.min(end) };
+                    while let Some(&i) = order.get(next).filter(|&&i| choices[i] < reach) {
+                        let (values, theta) = (walker.values.clone(), walker.theta.clone());
+                        found[i] = Some(Position { values, theta });
+                        next += 1;
+                    }
+                });
+            }
+            before = after;
+        }
+        found.into_iter().flatten().collect()
     }
 
     /// Means and products under the normalised weights.
@@ -115,7 +158,7 @@ impl Chunks {
             n_inner += 1;
         }
         let outer = &problem.units[n_inner..];
-        Self { n_inner, n_chunks: outer.iter().map(|u| u.steps.len() + 1).product() }
+        Self { n_inner, size, n_chunks: outer.iter().map(|u| u.steps.len() + 1).product() }
     }
 }
 

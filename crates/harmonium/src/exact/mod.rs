@@ -10,6 +10,7 @@
 //! reflected Gray code, so each differs from the one before in one unit; sums run in f64, in
 //! fixed chunks that are reduced in order.
 
+mod draw;
 mod enumerate;
 mod gaussian;
 mod problem;
@@ -19,6 +20,7 @@ use crate::machine::{LayerId, Machine, State};
 use crate::moments::Moments;
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
+use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
 
 /// Binary logarithm of the number of terms beyond which sums are refused.
@@ -76,6 +78,17 @@ pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>,
 pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
     let log_z = log_partition(machine)?;
     Ok(log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())
+}
+
+/// `n` independent samples of the machine.
+///
+/// # Errors
+///
+/// As for [`log_partition`], and if memory ends.
+pub fn samples(machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
+    let (clamp, x) = (Clamp::none(), State::zeros(machine, 1)?);
+    checked(machine, &clamp, &x)?;
+    Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?.draw(machine, n, stream)
 }
 
 /// Exact moments, each row weighted, of the free units given the clamped ones. With nothing

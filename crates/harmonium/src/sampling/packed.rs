@@ -45,7 +45,7 @@ pub(super) fn visit(
     let mut buffers = BUFFERS.take();
     walk.engine.prepare(l, x, &mut buffers.sources);
     let layer = &walk.engine.layers()[l.0];
-    let bits = matches!(layer.units, Units::Binary | Units::Spin);
+    let bits = matches!(layer.units, Units::Binary | Units::Spin) && !walk.heat.differs_by_row();
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     if bits && whole && layer.lateral.is_none() && matches!(response, Response::Sample { .. }) {
         sample_bits(walk, x, l, response, &mut buffers);

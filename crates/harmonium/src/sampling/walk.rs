@@ -26,6 +26,13 @@ pub(crate) enum Heat<'a> {
     Mixed { base: &'a Base, betas: &'a [f64] },
 }
 
+impl Heat<'_> {
+    /// Whether rows differ in more than $\beta$.
+    pub(super) fn differs_by_row(self) -> bool {
+        matches!(self, Self::Mixed { base, .. } if base.differs_by_row())
+    }
+}
+
 /// What units make of their natural parameters.
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
@@ -250,7 +257,7 @@ impl Walk<'_> {
             Heat::Mixed { base, betas } => {
                 let beta = betas[place.row];
                 let mix = |own: f64, base: f64| (1.0 - beta) * base + beta * own;
-                let bias = &base.bias[place.layer.0][range.clone()];
+                let bias = &base.bias_in(place.layer, place.row)[range.clone()];
                 theta.iter_mut().zip(bias).for_each(|(t, b)| *t = mix(*t, *b));
                 scratch.precision.clear();
                 if !own.is_empty() {

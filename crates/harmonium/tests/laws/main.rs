@@ -19,6 +19,7 @@ mod inference;
 mod kernels;
 mod layering;
 mod learning;
+mod log_partition;
 mod machines;
 mod rewrites;
 mod sampling;
