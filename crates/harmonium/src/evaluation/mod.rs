@@ -5,4 +5,5 @@ pub mod bound;
 pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;
+pub mod posterior;
 pub mod pseudo;

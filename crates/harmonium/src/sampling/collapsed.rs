@@ -297,7 +297,7 @@ impl<'a> Collapsed<'a> {
             let sum = |beta: &&[f64]| {
                 let beta = beta[row];
                 let pairs = mixed.iter_mut().zip(&*own).zip(&base);
-                pairs.for_each(|((m, t), b)| *m = beta.mul_add(t - b, *b));
+                pairs.for_each(|((m, t), b)| *m = b + beta * (t - b));
                 // ln 2cosh(t) = ln(1 + exp(2t)) - t, and a spin's numbers here are 2t.
                 let shift = layer.shift / layer.scale;
                 let linear = if shift == 0.0 { 0.0 } else { shift * mixed.iter().sum::<f64>() };

@@ -21,6 +21,7 @@ mod layering;
 mod learning;
 mod log_partition;
 mod machines;
+mod posterior;
 mod rewrites;
 mod sampling;
 mod scores;

@@ -21,21 +21,19 @@ use crate::machine::State;
 use crate::sampling::{Collapsed, Variates, independent};
 use harmonium_kernels::random::Stream;
 
-/// Leads the rows of `x` along `betas`; the logarithms of their weights.
-pub(super) fn anneal(
+/// Leads the rows of `x` along `betas`; the logarithms of their weights. `tell` hears of the
+/// chains that were moved.
+pub(crate) fn anneal(
     collapsed: &mut Collapsed<'_>,
     x: &mut State,
-    betas: impl IntoIterator<Item = f64>,
+    betas: &[f64],
     stream: Stream,
-    report: &mut Report<'_>,
+    tell: &mut dyn FnMut(usize),
 ) -> Vec<f64> {
     let mut log_weights = vec![0.0; x.n_rows()];
-    let mut betas = betas.into_iter();
-    let Some(mut from) = betas.next() else { return log_weights };
-    for (sweep, to) in betas.enumerate() {
-        collapsed.step(x, (from, to), &mut log_weights, Variates { stream, sweep });
-        report.add(x.n_rows());
-        from = to;
+    for (sweep, pair) in betas.windows(2).enumerate() {
+        collapsed.step(x, (pair[0], pair[1]), &mut log_weights, Variates { stream, sweep });
+        tell(x.n_rows());
     }
     log_weights
 }
@@ -49,7 +47,7 @@ pub(super) fn forward(
     let (machine, stream) = (search.machine, search.stream.fork(2));
     let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
     let mut collapsed = Collapsed::new(machine, &search.engine, &search.base, &search.clamp, &x)?;
-    Ok(anneal(&mut collapsed, &mut x, betas.iter().copied(), stream.fork(1), report))
+    Ok(anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n)))
 }
 
 /// $\ln Z$ by forward chains alone.

@@ -16,6 +16,10 @@ mod sandwich;
 mod schedule;
 mod weights;
 
+pub(crate) use ais::anneal;
+pub(crate) use sandwich::Sides;
+pub(crate) use weights::Z as MARGIN;
+
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Base, Engine, Machine, Precision};

@@ -63,9 +63,9 @@ pub(super) fn estimate(
     let (mut x, least_swaps) = draw(search, &schedule, starts, report)?;
     let mut collapsed =
         Collapsed::new(search.machine, &search.engine, &search.base, &search.clamp, &x)?;
-    let backwards = betas.iter().rev().copied();
+    let backwards: Vec<f64> = betas.iter().rev().copied().collect();
     let stream = search.stream.fork(3).fork(1);
-    let down = anneal(&mut collapsed, &mut x, backwards, stream, report);
+    let down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut |n| report.add(n));
     let base = search.base.log_partition(search.machine);
     let sides = Sides::new(&up, &down, collapsed.is_reversible());
     Ok(LogPartition {
@@ -89,17 +89,24 @@ pub(super) fn estimate(
 }
 
 /// What forward and backward weights say together.
-pub(super) struct Sides {
+pub(crate) struct Sides {
+    /// The two sides without a margin, and their standard errors.
+    pub(crate) forward: f64,
+    pub(crate) backward: f64,
+    pub(crate) forward_error: f64,
+    pub(crate) backward_error: f64,
+    /// The two sides joined.
+    pub(crate) middle: f64,
+    pub(crate) std_error: f64,
+    /// The two sides with a margin of 97.5 % each.
     pub(super) lower: f64,
-    pub(super) middle: f64,
     pub(super) upper: f64,
-    pub(super) std_error: f64,
     pub(super) effective_samples: f64,
 }
 
 impl Sides {
     /// `forward` weights have mean $r$, `backward` ones $1/r$; all numbers are about $\ln r$.
-    pub(super) fn new(forward: &[f64], backward: &[f64], reversible: bool) -> Self {
+    pub(crate) fn new(forward: &[f64], backward: &[f64], reversible: bool) -> Self {
         let (up, down) = (Summary::of(forward), Summary::of(backward));
         let below = up.log_mean - up.margin_below();
         let above = -down.log_mean + down.margin_below();
@@ -114,6 +121,10 @@ impl Sides {
         // between them all the same.
         let (lower, upper) = (below.min(above), above.max(below));
         Self {
+            forward: up.log_mean,
+            backward: -down.log_mean,
+            forward_error: up.std_error,
+            backward_error: down.std_error,
             lower: lower.min(middle),
             middle,
             upper: upper.max(middle),

@@ -7,7 +7,7 @@
 use crate::units::log_sum_exp;
 
 /// The normal quantile of a one-sided 97.5 %.
-pub(super) const Z: f64 = 1.959_963_984_540_054;
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
 
 /// Importance weights, summed up.
 #[derive(Clone, Debug)]
