@@ -9,7 +9,7 @@ use crate::render::progress;
 use crate::{load, render};
 use harmonium::evaluation::bound;
 use harmonium::evaluation::likelihood::{Estimate, estimate};
-use harmonium::evaluation::log_partition::{self, Bracket, LogPartition, Method};
+use harmonium::evaluation::log_partition::{self, Bracket, LogPartition};
 use harmonium::evaluation::posterior::{self, How, Sums};
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;

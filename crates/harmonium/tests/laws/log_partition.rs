@@ -117,6 +117,35 @@ fn weights_are_unbiased_however_few_temperatures_there_are() {
 }
 
 #[test]
+fn intervals_hold_what_they_promise() {
+    for method in METHODS {
+        let (mut tried, mut missed) = (0.0, 0.0);
+        for (_, machine) in all() {
+            let exact = exact::log_partition(&machine).unwrap();
+            for seed in 0..5 {
+                let (betas, chains) = if method == Method::Bar { (5, 12) } else { (20, 50) };
+                let how = Settings {
+                    method: Some(method),
+                    betas: Some(betas),
+                    chains: Some(chains),
+                    sweeps: Some(12_000),
+                    seed: 100 + seed,
+                    ..Settings::default()
+                };
+                let found = find(&machine, &how);
+                tried += 1.0;
+                if exact < found.lower - 1e-5 || exact > found.upper + 1e-5 {
+                    missed += 1.0;
+                }
+            }
+        }
+        // Five in a hundred may miss; four standard deviations more cannot be.
+        let allowed = 0.05 * tried + 4.0 * (0.05_f64 * 0.95 * tried).sqrt();
+        assert!(missed < allowed, "{method:?}: {missed} of {tried} miss");
+    }
+}
+
+#[test]
 fn a_base_of_visible_means_does_not_know_the_offsets() {
     for (name, machine) in all() {
         let n: usize = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
