@@ -100,22 +100,21 @@ pub(super) fn describe(found: &LogPartition, asked: Option<f64>) -> String {
         }
         (Bracket::Heuristic, _) => "as good as the chains mixed",
     };
-    let mut text = format!(
-        "ln Z = {log_z:.4} ± {std_error:.4} nats ({work})
-  between {lower:.4} and {upper:.4}: {kind}"
-    );
+    let mut lines = vec![
+        format!("ln Z = {log_z:.4} ± {std_error:.4} nats ({work})"),
+        format!("between {lower:.4} and {upper:.4}: {kind}"),
+    ];
     if let Some(n) = found.effective_samples {
-        text += &format!("\n  the weights count as {n:.1} of {chains} chains");
+        lines.push(format!("the weights count as {n:.1} of {chains} chains"));
     }
     if let Some(swaps) = found.least_swaps {
-        text += &format!("\n  at least {:.0} % of swaps accepted", 100.0 * swaps);
+        lines.push(format!("at least {:.0} % of swaps accepted", 100.0 * swaps));
     }
     if let (Some(false), Some(asked)) = (found.width_reached, asked) {
-        text += &format!(
-            "\n  {:.4} nats wide: wider by {:.4} than the {asked} asked for, and the work ran out",
-            found.width(),
-            found.width() - asked
-        );
+        let (width, more) = (found.width(), found.width() - asked);
+        lines.push(format!(
+            "{width:.4} nats wide: {more:.4} more than asked for, and the work ran out"
+        ));
     }
-    text
+    lines.join("\n  ")
 }

@@ -21,7 +21,7 @@ const CHUNK: usize = 1 << 12;
 const EXPONENT_LIMIT: f64 = 300.0;
 
 /// How the states are cut into chunks.
-struct Chunks {
+struct Cut {
     /// Units that walk inside a chunk.
     n_inner: usize,
     /// States of a chunk.
@@ -67,25 +67,14 @@ pub(super) struct Position {
 impl Problem {
     /// $\ln\sum e^{-E}$ over all free units.
     pub(super) fn log_sum(&self) -> f64 {
-        log_sum_exp(&self.log_sums_of_chunks(&Tables::new(self), &Chunks::new(self)))
-    }
-
-    fn log_sums_of_chunks(&self, tables: &Tables<'_>, chunks: &Chunks) -> Vec<f64> {
-        (0..chunks.n_chunks)
-            .into_par_iter()
-            .map(|chunk| {
-                let mut logs = Vec::with_capacity(CHUNK);
-                tables.walk(chunks, chunk, |_, log_weight| logs.push(log_weight));
-                log_sum_exp(&logs)
-            })
-            .collect()
+        log_sum_exp(&Tables::new(self).log_sums(&Cut::new(self)))
     }
 
     /// For each of `choices` in (0, 1) the state at which the cumulative probability passes it.
     pub(super) fn positions(&self, choices: &[f64]) -> Vec<Position> {
         let tables = Tables::new(self);
-        let chunks = Chunks::new(self);
-        let logs = self.log_sums_of_chunks(&tables, &chunks);
+        let chunks = Cut::new(self);
+        let logs = tables.log_sums(&chunks);
         let log_total = log_sum_exp(&logs);
         let mut order: Vec<usize> = (0..choices.len()).collect();
         order.sort_by(|&a, &b| choices[a].total_cmp(&choices[b]));
@@ -116,7 +105,7 @@ impl Problem {
     /// Means and products under the normalised weights.
     pub(super) fn expectation(&self) -> Expectation {
         let tables = Tables::new(self);
-        let chunks = Chunks::new(self);
+        let chunks = Cut::new(self);
         // Groups bound the memory of the partial sums; they are fixed, and reduced in order.
         let n_groups = chunks.n_chunks.min(64);
         let parts: Vec<Expectation> = (0..n_groups)
@@ -146,7 +135,7 @@ impl Problem {
     }
 }
 
-impl Chunks {
+impl Cut {
     fn new(problem: &Problem) -> Self {
         let mut size = 1;
         let mut n_inner = 0;
@@ -209,8 +198,20 @@ impl<'a> Tables<'a> {
         Self { problem, delta, factors, n_pairs, scale, group, ones }
     }
 
+    /// The logarithm of the total weight of each chunk.
+    fn log_sums(&self, chunks: &Cut) -> Vec<f64> {
+        (0..chunks.n_chunks)
+            .into_par_iter()
+            .map(|chunk| {
+                let mut logs = Vec::with_capacity(CHUNK);
+                self.walk(chunks, chunk, |_, log_weight| logs.push(log_weight));
+                log_sum_exp(&logs)
+            })
+            .collect()
+    }
+
     /// Calls `visit` at every state of a chunk with the logarithm of its weight.
-    fn walk(&self, chunks: &Chunks, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
+    fn walk(&self, chunks: &Cut, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
         let mut walker = Walker::new(self, chunks, chunk);
         let log_weight = walker.log_weight(&self.ones);
         visit(&walker, log_weight);
@@ -239,7 +240,7 @@ impl<'a> Tables<'a> {
 
 impl<'a> Walker<'a> {
     /// Stands at the first state of a chunk.
-    fn new(tables: &'a Tables<'a>, chunks: &Chunks, chunk: usize) -> Self {
+    fn new(tables: &'a Tables<'a>, chunks: &Cut, chunk: usize) -> Self {
         let problem = tables.problem;
         let mut walker = Self {
             tables,

@@ -4,9 +4,8 @@
 //! The free layers are split in two. $S$ is the largest set of layers that see neither each other
 //! nor themselves; $K$ is the rest. With $E_\beta = (1-\beta)E_\text{base} + \beta E$,
 //!
-//! $$\ln p^*_\beta(x_K) = -E_\text{base}(x_K) - \beta A(x_K)
-//!   + \sum_{l \in S} \Gamma_l\bigl((1-\beta) b^\text{base}_l + \beta\theta_l\bigr), \qquad
-//!   A = E(x_K, x_S = 0) - E_\text{base}(x_K)$$
+//! $$\ln p^*_\beta(x_K) = \sum_{l \in S} \Gamma_l\bigl((1-\beta) b^\text{base}_l + \beta\theta_l\bigr)
+//!   - E_\text{base}(x_K) - \beta A(x_K), \qquad A = E(x_K, x_S = 0) - E_\text{base}(x_K)$$
 //!
 //! where $\Gamma$ is `log_partition` of the units and $\theta$ their input. Differences of
 //! $\ln p^*$ in $\beta$ are what annealed importance sampling and Bennett's ratio are made of; the
@@ -245,26 +244,58 @@ impl<'a> Collapsed<'a> {
         logs: &mut [Vec<f64>],
         draw: Option<Variates>,
     ) {
-        let engine = self.engine;
-        let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
-        engine.prepare(l, x, &mut self.sources);
+        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
+        self.engine.prepare(l, x, &mut self.sources);
         self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
-        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
-        let last: Vec<f32> =
-            betas.last().map_or_else(Vec::new, |b| b.iter().map(|b| *b as f32).collect());
         let base: Vec<f64> = self.base.bias_in(l, 0).iter().map(|b| layer.scale * b).collect();
-        let sources = &self.sources;
+        let words = self.sample_bits(l, n_rows, &base, betas.last().copied().zip(draw));
+        if draw.is_some() {
+            let bits = x.layers[l.0].bits_mut(n_rows);
+            words.iter().enumerate().for_each(|(panel, words)| bits.set_panel(panel, words));
+        }
+        let row_sums = |row: usize| {
+            let (mut own, mut mixed) = (vec![0.0; layer.len], vec![0.0; layer.len]);
+            for (tile, own) in own.chunks_mut(TILE).enumerate() {
+                let tile = &self.theta[tile * n_rows + row].0;
+                own.iter_mut().zip(tile).for_each(|(o, t)| *o = f64::from(*t));
+            }
+            let sum = |beta: &&[f64]| {
+                let beta = beta[row];
+                let pairs = mixed.iter_mut().zip(&own).zip(&base);
+                pairs.for_each(|((m, t), b)| *m = b + beta * (t - b));
+                // ln 2cosh(t) = ln(1 + exp(2t)) - t, and a spin's numbers here are 2t.
+                let shift = layer.shift / layer.scale;
+                let linear = if shift == 0.0 { 0.0 } else { shift * mixed.iter().sum::<f64>() };
+                sum_softplus(&mixed) + linear
+            };
+            betas.iter().map(sum).collect::<Vec<f64>>()
+        };
+        add_rows(n_rows * layer.len, n_rows, logs, row_sums);
+    }
+
+    /// Computes $s\theta$ of layer `l` and, if asked for, samples it at the given $\beta$ of each
+    /// row: the words of each panel.
+    fn sample_bits(
+        &mut self,
+        l: LayerId,
+        n_rows: usize,
+        base: &[f64],
+        draw: Option<(&[f64], Variates)>,
+    ) -> Vec<Vec<u64>> {
+        let (engine, sources) = (self.engine, &self.sources);
+        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+        let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+        let (base, betas) = (single(base), draw.map_or_else(Vec::new, |d| single(d.0)));
         let panel = |(panel, theta): (usize, &mut [Wide])| {
             let mut words = vec![0_u64; n_rows];
             for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
                 let tile = panel * TILES + half;
                 with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
-                let Some(Variates { stream, sweep }) = draw else { continue };
+                let Some((_, Variates { stream, sweep })) = draw else { continue };
                 let mut line = Wide::ZERO;
-                #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
-                line.0.iter_mut().zip(&base[tile * TILE..]).for_each(|(l, b)| *l = *b as f32);
+                line.0.iter_mut().zip(&base[tile * TILE..]).for_each(|(l, b)| *l = *b);
                 let mut mixed = theta.to_vec();
-                temper(&mut mixed, &last, &line);
+                temper(&mut mixed, &betas, &line);
                 let (site, mut bits) = (Site::new(0, sweep, l.0), vec![0; n_rows]);
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
                 sample(&mixed, stream, site, number, Resolution::Fine, &mut bits);
@@ -277,35 +308,11 @@ impl<'a> Collapsed<'a> {
         let parallel =
             n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1;
         let size = TILES * n_rows.max(1);
-        let words: Vec<Vec<u64>> = if parallel {
+        if parallel {
             self.theta.par_chunks_mut(size).enumerate().map(panel).collect()
         } else {
             self.theta.chunks_mut(size).enumerate().map(panel).collect()
-        };
-        if draw.is_some() {
-            let bits = x.layers[l.0].bits_mut(n_rows);
-            words.iter().enumerate().for_each(|(panel, words)| bits.set_panel(panel, words));
         }
-        let theta = &self.theta;
-        let row_sums = |row: usize| {
-            let mut buffers = (vec![0.0; layer.len], vec![0.0; layer.len]);
-            let (own, mixed) = (&mut buffers.0, &mut buffers.1);
-            for (tile, own) in own.chunks_mut(TILE).enumerate() {
-                let tile = &theta[tile * n_rows + row].0;
-                own.iter_mut().zip(tile).for_each(|(o, t)| *o = f64::from(*t));
-            }
-            let sum = |beta: &&[f64]| {
-                let beta = beta[row];
-                let pairs = mixed.iter_mut().zip(&*own).zip(&base);
-                pairs.for_each(|((m, t), b)| *m = b + beta * (t - b));
-                // ln 2cosh(t) = ln(1 + exp(2t)) - t, and a spin's numbers here are 2t.
-                let shift = layer.shift / layer.scale;
-                let linear = if shift == 0.0 { 0.0 } else { shift * mixed.iter().sum::<f64>() };
-                sum_softplus(mixed) + linear
-            };
-            betas.iter().map(sum).collect::<Vec<f64>>()
-        };
-        self.add_rows(n_rows * layer.len, n_rows, logs, row_sums);
     }
 
     /// Adds what layer `l` sums to, by the verbs of its units.
@@ -334,7 +341,7 @@ impl<'a> Collapsed<'a> {
             };
             betas.iter().map(sum).collect::<Vec<f64>>()
         };
-        self.add_rows(n_rows * len, n_rows, logs, row_sums);
+        add_rows(n_rows * len, n_rows, logs, row_sums);
         let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) else { return };
         let mut values = vec![0.0; n_rows * len];
         let respond = |(row, out): (usize, &mut [f64])| {
@@ -350,23 +357,22 @@ impl<'a> Collapsed<'a> {
         }
         x.set_layer(l, &values);
     }
+}
 
-    /// Adds numbers of each row, in parallel if the `work` is worth it.
-    fn add_rows(
-        &self,
-        work: usize,
-        n_rows: usize,
-        logs: &mut [Vec<f64>],
-        row_sums: impl Fn(usize) -> Vec<f64> + Sync + Send,
-    ) {
-        let sums: Vec<Vec<f64>> = if work > WORTH_THREADS && rayon::current_num_threads() > 1 {
-            (0..n_rows).into_par_iter().with_min_len(8).map(row_sums).collect()
-        } else {
-            (0..n_rows).map(row_sums).collect()
-        };
-        for (row, sums) in sums.iter().enumerate() {
-            logs.iter_mut().zip(sums).for_each(|(log, sum)| log[row] += sum);
-        }
+/// Adds numbers of each row, in parallel if the `work` is worth it.
+fn add_rows(
+    work: usize,
+    n_rows: usize,
+    logs: &mut [Vec<f64>],
+    row_sums: impl Fn(usize) -> Vec<f64> + Sync + Send,
+) {
+    let sums: Vec<Vec<f64>> = if work > WORTH_THREADS && rayon::current_num_threads() > 1 {
+        (0..n_rows).into_par_iter().with_min_len(8).map(row_sums).collect()
+    } else {
+        (0..n_rows).map(row_sums).collect()
+    };
+    for (row, sums) in sums.iter().enumerate() {
+        logs.iter_mut().zip(sums).for_each(|(log, sum)| log[row] += sum);
     }
 }
 

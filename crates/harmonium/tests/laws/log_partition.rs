@@ -255,3 +255,48 @@ fn large() -> Machine {
     ];
     Machine::new(layers, couplings).unwrap()
 }
+
+/// Spins on a square lattice of `n` by `n` that is closed in both directions.
+fn torus(n: usize, coupling: f64) -> Machine {
+    use harmonium::machine::{Coupling, Layer, LayerId, Role, Triangle};
+    use harmonium::units::Units;
+    let spins = Layer::new("spins", Role::Visible, Units::Spin, n * n).unwrap();
+    let near = |a: usize, b: usize| {
+        let step = |x: usize, y: usize| x.abs_diff(y).min(n - x.abs_diff(y));
+        step(a / n, b / n) + step(a % n, b % n) == 1
+    };
+    let weights = Triangle::from_fn(n * n, |a, b| if near(a, b) { coupling } else { 0.0 });
+    Machine::new(vec![spins], vec![Coupling::lateral(LayerId(0), weights.unwrap())]).unwrap()
+}
+
+/// $\ln Z$ of the torus (Kaufman 1949).
+fn torus_log_z(n: usize, k: f64) -> f64 {
+    let gamma = |l: usize| {
+        if l == 0 {
+            return 2.0 * k + k.tanh().ln();
+        }
+        let angle = (l as f64 * std::f64::consts::PI / n as f64).cos();
+        ((2.0 * k).cosh() / (2.0 * k).tanh() - angle).acosh()
+    };
+    let product = |first: usize, f: fn(f64) -> f64| -> f64 {
+        (0..n).map(|r| 2.0 * f(0.5 * n as f64 * gamma(2 * r + first))).product()
+    };
+    let sum = product(1, f64::cosh) + product(1, f64::sinh) + product(0, f64::cosh);
+    let sum = sum + product(0, f64::sinh);
+    0.5 * (n * n) as f64 * (2.0 * (2.0 * k).sinh()).ln() + (0.5 * sum).ln()
+}
+
+#[test]
+fn the_ising_torus_has_the_log_z_of_kaufman() {
+    let exact = exact::log_partition(&torus(4, 0.4)).unwrap();
+    assert_close(exact, torus_log_z(4, 0.4), 1e-9, "4 by 4, by enumeration");
+    let machine = torus(10, 0.4);
+    for method in [Method::Ais, Method::Bar] {
+        let (betas, chains) = if method == Method::Bar { (None, 16) } else { (Some(400), 60) };
+        let sweeps = Some(30_000);
+        let found =
+            find(&machine, &Settings { betas, chains: Some(chains), sweeps, ..settings(method) });
+        let error = (found.log_z - torus_log_z(10, 0.4)).abs();
+        assert!(found.std_error < 0.1 && error < 5.0 * found.std_error, "{error}: {found:?}");
+    }
+}

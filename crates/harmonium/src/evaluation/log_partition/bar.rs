@@ -28,7 +28,7 @@ const FEWEST_ROUNDS: usize = 50;
 
 /// $\ln Z_1/Z_0$ and what it takes to know its error.
 pub(super) struct Ratio {
-    pub(super) log_ratio: f64,
+    pub(super) log: f64,
     /// Standard error if all samples are independent.
     pub(super) std_error: f64,
     /// Minus the slope of the equation at its solution.
@@ -60,7 +60,7 @@ pub(super) fn bennett(forward: &[f64], backward: &[f64]) -> Ratio {
         if sum > 0.0 { (squares / (sum * sum) - 1.0 / n).max(0.0) } else { f64::INFINITY }
     };
     let slope = up.iter().chain(&down).map(|f| f * (1.0 - f)).sum();
-    Ratio { log_ratio: c, std_error: (spread(&up) + spread(&down)).sqrt(), slope }
+    Ratio { log: c, std_error: (spread(&up) + spread(&down)).sqrt(), slope }
 }
 
 fn logistic(x: f64) -> f64 {
@@ -68,7 +68,7 @@ fn logistic(x: f64) -> f64 {
 }
 
 /// Replicas of parallel tempering, what they say about $\ln Z$, and samples of the machine.
-pub(super) struct Ladders {
+pub(super) struct Climbed {
     pub(super) log_ratio: f64,
     pub(super) std_error: f64,
     pub(super) n_ladders: usize,
@@ -95,7 +95,7 @@ pub(super) fn climb(
     climb: &Climb,
     stream: Stream,
     report: &mut Report<'_>,
-) -> Result<Ladders, Error> {
+) -> Result<Climbed, Error> {
     let (machine, clamp) = (search.machine, Clamp::none());
     let (n, n_ladders) = (betas.len(), climb.n_ladders);
     let all = climb.rounds.max(FEWEST_ROUNDS).max(2 * climb.samples);
@@ -135,17 +135,17 @@ pub(super) fn climb(
     let mut influence = vec![0.0; n_ladders];
     for k in 0..n - 1 {
         let ratio = bennett(&of(&up, k), &of(&down, k + 1));
-        log_ratio += ratio.log_ratio;
+        log_ratio += ratio.log;
         for (ladder, sum) in influence.iter_mut().enumerate() {
-            let above = up[ladder * n + k].iter().map(|u| logistic(u - ratio.log_ratio));
-            let below = down[ladder * n + k + 1].iter().map(|u| logistic(ratio.log_ratio - u));
+            let above = up[ladder * n + k].iter().map(|u| logistic(u - ratio.log));
+            let below = down[ladder * n + k + 1].iter().map(|u| logistic(ratio.log - u));
             *sum += (above.sum::<f64>() - below.sum::<f64>()) / ratio.slope;
         }
     }
     let count = n_ladders as f64;
     let spread: f64 = influence.iter().map(|x| x * x).sum();
     let rates = ladder.swap_rates().iter().map(|s| s.rate());
-    Ok(Ladders {
+    Ok(Climbed {
         log_ratio,
         std_error: (spread * count / (count - 1.0)).sqrt(),
         n_ladders,
@@ -204,7 +204,7 @@ mod tests {
             let backward: Vec<f64> = one.iter().map(|x| u(x + d)).collect();
             let found = bennett(&forward, &backward);
             assert!(found.std_error < 0.1 && found.std_error > 0.001);
-            let error = (found.log_ratio - c).abs();
+            let error = (found.log - c).abs();
             assert!(error < 4.0 * found.std_error, "{error} against {}", found.std_error);
         }
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn equal_ratios_are_found_to_the_last_digit() {
         let found = bennett(&[2.5; 7], &[2.5; 7]);
-        assert!((found.log_ratio - 2.5).abs() < 1e-11);
+        assert!((found.log - 2.5).abs() < 1e-11);
         assert!(found.std_error < 1e-7);
     }
 }

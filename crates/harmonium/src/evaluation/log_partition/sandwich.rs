@@ -113,7 +113,7 @@ impl Sides {
         let (middle, std_error) = if reversible {
             let backward: Vec<f64> = backward.iter().map(|w| -w).collect();
             let ratio = bennett(forward, &backward);
-            (ratio.log_ratio, ratio.std_error)
+            (ratio.log, ratio.std_error)
         } else {
             join((up.log_mean, up.std_error), (-down.log_mean, down.std_error))
         };
