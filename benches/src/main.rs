@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome: Outcome = match words[..] {
+        ["bench", "ais", ref words @ ..] => peers::run(&[&["--only", "f"], words].concat()),
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "peers", ref words @ ..] => peers::run(words),
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         ["reproduce", "coverage"] => coverage::run(),
         ["reproduce", "precision"] => precision::run(),
-        _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
+        _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
              reproduce bars-and-stripes, coverage, precision"
             .into()),
     };

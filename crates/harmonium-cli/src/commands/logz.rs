@@ -43,11 +43,8 @@ pub(super) fn find(
         width: annealing.width,
         means: means_for(machine, remembered),
         seed: common.seed(),
-        // Quantised weights would be those of another machine, and the others are fast enough.
-        precision: match common.precision(Precision::F32) {
-            Precision::I16 => Precision::F32,
-            other => other,
-        },
+        // Quantised weights are those of another machine, and hardly faster here.
+        precision: Precision::F32,
         ..Settings::default()
     };
     let bar = progress::bar(0, "ln Z", common);

@@ -13,7 +13,7 @@
 //! What is held by a clamp is part of the energy: then all this is about the posterior.
 
 use super::gibbs::mark;
-use super::packed::natural_parameters;
+use super::packed::{natural_parameters, resolution};
 use super::walk::{Heat, Response, Walk};
 use super::{Clamp, free_layers};
 use crate::error::Error;
@@ -25,7 +25,7 @@ use crate::units::{Draw, Units};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
-use harmonium_kernels::response::{Resolution, sample, temper};
+use harmonium_kernels::response::{sample, temper};
 use harmonium_kernels::softplus::sum_softplus;
 use rayon::prelude::*;
 
@@ -283,6 +283,7 @@ impl<'a> Collapsed<'a> {
         draw: Option<(&[f64], Variates)>,
     ) -> Vec<Vec<u64>> {
         let (engine, sources) = (self.engine, &self.sources);
+        let resolution = resolution(engine.precision());
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
         let (base, betas) = (single(base), draw.map_or_else(Vec::new, |d| single(d.0)));
@@ -298,7 +299,7 @@ impl<'a> Collapsed<'a> {
                 temper(&mut mixed, &betas, &line);
                 let (site, mut bits) = (Site::new(0, sweep, l.0), vec![0; n_rows]);
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
-                sample(&mixed, stream, site, number, Resolution::Fine, &mut bits);
+                sample(&mixed, stream, site, number, resolution, &mut bits);
                 for (word, bits) in words.iter_mut().zip(bits) {
                     *word |= u64::from(bits) << (half * TILE);
                 }
