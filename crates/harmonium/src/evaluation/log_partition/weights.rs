@@ -60,7 +60,7 @@ impl Summary {
 
 /// Student's quantile of a one-sided 97.5 %.
 pub(super) fn student(degrees: usize) -> f64 {
-    // Beyond the table, Fisher's expansion in 1/degrees is good to four digits.
+    // Beyond the table, Fisher's expansion in 1/degrees is good to three decimals.
     const FIRST: [f64; 10] =
         [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     if degrees == 0 {
@@ -72,7 +72,8 @@ pub(super) fn student(degrees: usize) -> f64 {
     let nu = degrees as f64;
     let first = (Z.powi(3) + Z) / 4.0;
     let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0;
-    Z + first / nu + second / (nu * nu)
+    let third = (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0;
+    Z + first / nu + second / nu.powi(2) + third / nu.powi(3)
 }
 
 #[cfg(test)]
