@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod bars_and_stripes;
+mod coverage;
 mod exact;
 mod gibbs;
 mod instructions;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome: Outcome = match words[..] {
+        ["bench", "ais", ref words @ ..] => peers::run(&[&["--only", "f"], words].concat()),
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "peers", ref words @ ..] => peers::run(words),
@@ -39,9 +41,10 @@ fn main() -> ExitCode {
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        ["reproduce", "coverage"] => coverage::run(),
         ["reproduce", "precision"] => precision::run(),
-        _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, precision"
+        _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
+             reproduce bars-and-stripes, coverage, precision"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

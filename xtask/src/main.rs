@@ -14,10 +14,10 @@ use std::time::Instant;
 const HELP: &str = "usage:
   cargo xtask test              formatting, lints, tests, doctests, docs
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
-  cargo xtask bench NAME        measure: exact, gibbs, instructions, peers,
-                                scaling, step, sweep
+  cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
+                                peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                kill-and-resume, precision";
+                                coverage, kill-and-resume, precision";
 
 /// Tests counted while they ran.
 #[derive(Default)]

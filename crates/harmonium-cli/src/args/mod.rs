@@ -100,9 +100,10 @@ pub(crate) enum Command {
   harmonium score runs/mnist t10k-images-idx3-ubyte.gz --method exact --json")]
     Score(ScoreArgs),
     /// The logarithm of the partition function
-    #[command(
-        after_help = "Examples:\n  harmonium logz runs/digits --method exact --json\n  harmonium logz ising:4,0.4"
-    )]
+    #[command(after_help = "Examples:
+  harmonium logz runs/digits
+  harmonium logz runs/mnist --method sandwich --width 0.5 --json
+  harmonium logz ising:4,0.4")]
     Logz(LogzArgs),
     /// What the hidden units say about each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
@@ -214,15 +215,20 @@ pub(crate) struct ScoreArgs {
     /// The class of each row, for models that learned labels; without it they are summed out
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
-    /// auto is exact where that is affordable, else pseudo
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "pseudo", "free-energy"])]
+    /// auto is exact where that is affordable, else ais; bound is the variational one
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "ais", "bound", "pseudo", "free-energy"])]
     pub(crate) method: String,
+    /// pseudo: visit one random unit of each row and count it as all
+    #[arg(long)]
+    pub(crate) stochastic: bool,
     /// Also write the score of each row: .npy or .csv
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<String>,
     /// Replace a file that is there
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) annealing: AnnealingArgs,
     #[command(flatten)]
     pub(crate) reading: DataArgs,
 }
@@ -232,9 +238,26 @@ pub(crate) struct ScoreArgs {
 pub(crate) struct LogzArgs {
     /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
-    /// How it is found
-    #[arg(long, default_value = "exact", value_parser = ["exact"])]
+    /// How it is found; auto is exact where that is affordable, else the sandwich
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "ais", "sandwich", "bar"])]
     pub(crate) method: String,
+    #[command(flatten)]
+    pub(crate) annealing: AnnealingArgs,
+}
+
+/// How much work goes into ln Z.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Sampling ln Z")]
+pub(crate) struct AnnealingArgs {
+    /// Temperatures between the base and the model [default: 4000]; for bar, rungs of a ladder
+    #[arg(long, value_name = "N")]
+    pub(crate) betas: Option<usize>,
+    /// Chains [default: 100]; for bar, independent ladders [default: 20]
+    #[arg(long, value_name = "N")]
+    pub(crate) chains: Option<usize>,
+    /// Double the work until the interval is this narrow
+    #[arg(long, value_name = "NATS")]
+    pub(crate) width: Option<f64>,
 }
 
 /// Settings of `features`.

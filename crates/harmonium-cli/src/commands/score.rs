@@ -1,19 +1,24 @@
 //! `harmonium score`: how probable the data is.
 
+use super::logz;
 use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
+use crate::load::Remembered;
 use crate::output::{self, Kind, Rows};
+use crate::render::progress;
 use crate::{load, render};
 use harmonium::evaluation::bound;
+use harmonium::evaluation::likelihood::{Estimate, estimate};
+use harmonium::evaluation::log_partition::{self, Bracket, LogPartition};
+use harmonium::evaluation::posterior::{self, How, Sums};
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
-use harmonium::machine::{Engine, Machine, State};
-use harmonium::sampling::{Clamp, MeanField, infer, posterior_factorises};
+use harmonium::machine::{Engine, Machine, Precision, State};
+use harmonium::random::Stream;
+use harmonium::sampling::{Clamp, MeanField, infer};
 use harmonium_data::Dataset;
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// Up to this many terms `auto` sums exactly.
-const AUTO_LOG2_TERMS: f64 = 26.0;
 /// Rows scored at a time.
 const ROWS: usize = 256;
 
@@ -23,7 +28,17 @@ pub(super) struct Scores {
     rows: Vec<f64>,
     pub(super) mean: f64,
     pub(super) data_std_error: f64,
-    log_z: Option<f64>,
+    known: Known,
+}
+
+/// What stands behind a score.
+enum Known {
+    /// An exact ln Z.
+    LogZ(f64),
+    /// A log-likelihood put together from estimates.
+    Estimated { estimate: Estimate, log_z: LogPartition, how: How },
+    /// No ln Z.
+    Nothing,
 }
 
 pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
@@ -38,13 +53,15 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     }
     let (machine, data) = (&model.machine, &input.dataset);
     let method = match args.method.as_str() {
-        "auto" => choose(machine)?,
+        "auto" => choose(machine, data)?,
         other => other,
     };
     let scores = match method {
         "exact" => exact_scores(machine, data)?,
-        "pseudo" => pseudo_likelihoods(machine, data)?,
-        _ => free_energies(machine, data)?,
+        "pseudo" => pseudo_likelihoods(machine, data, args, common)?,
+        "free-energy" => free_energies(machine, data)?,
+        "bound" => estimated(machine, data, "bound", args, &remembered, common)?,
+        _ => estimated(machine, data, "ais", args, &remembered, common)?,
     };
     if let Some(out) = &args.out {
         let rows = Rows { values: scores.rows.clone(), n_columns: 1, image: None };
@@ -53,16 +70,13 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     show(&scores, data, common)
 }
 
-/// Exact where that is affordable, else the pseudo-likelihood, else the free energy.
-fn choose(machine: &Machine) -> Result<&'static str, Failure> {
-    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
-    let clamp = Clamp::visible(machine);
-    let discrete = machine.visible_layers().iter().all(|&l| machine.layer(l).units.is_discrete());
-    Ok(match () {
-        () if terms <= AUTO_LOG2_TERMS => "exact",
-        () if posterior_factorises(machine, &clamp) && discrete => "pseudo",
-        () => "free-energy",
-    })
+/// Exact where both ln Z and the sums of the rows are affordable, else by annealing.
+fn choose(machine: &Machine, data: &Dataset) -> Result<&'static str, Failure> {
+    const LIMIT: f64 = log_partition::AFFORDABLE_LOG2_TERMS;
+    let given = Clamp::layers(super::given_layers(machine, data.n_columns()));
+    let rows = exact::log2_terms(machine, &given, 1)? + (data.n_rows().max(1) as f64).log2();
+    let affordable = exact::log2_terms(machine, &Clamp::none(), 1)? <= LIMIT && rows <= LIMIT;
+    Ok(if affordable { "exact" } else { "ais" })
 }
 
 /// The log-probability of what the data holds; layers it does not fill are summed out.
@@ -71,7 +85,44 @@ pub(super) fn exact_scores(machine: &Machine, data: &Dataset) -> Result<Scores, 
     let scores = each(machine, data, "exact", |x, clamp| {
         Ok(exact::log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())
     })?;
-    Ok(Scores { log_z: Some(log_z), ..scores })
+    Ok(Scores { known: Known::LogZ(log_z), ..scores })
+}
+
+/// The log-likelihood from sampled sums: ln Z, and that of each row where hidden units see each
+/// other. By `bound` the rows' own are left to mean field.
+fn estimated(
+    machine: &Machine,
+    data: &Dataset,
+    method: &'static str,
+    args: &ScoreArgs,
+    remembered: &Remembered,
+    common: &Common,
+) -> Result<Scores, Failure> {
+    let log_z =
+        logz::find(machine, log_partition::choose(machine)?, &args.annealing, remembered, common)?;
+    let engine = Engine::with_precision(machine, Precision::F32);
+    let settings = posterior::Settings { seed: common.seed(), ..posterior::Settings::default() };
+    let bar = progress::bar(data.n_rows() as u64, "rows", common);
+    let mut sums = Sums::none();
+    for range in pieces(data) {
+        let (first, end) = (range.start, range.end);
+        let (x, clamp) = super::states(machine, data, range)?;
+        sums.extend(match method {
+            "bound" => posterior::bounds(machine, &engine, &clamp, &x, &settings)?,
+            _ => posterior::log_sums(machine, &engine, &clamp, &x, first, &settings)?,
+        });
+        bar.set_position(end as u64);
+    }
+    bar.finish_and_clear();
+    let how = sums.how;
+    let found = estimate(&sums, &log_z);
+    Ok(Scores {
+        method,
+        mean: found.mean,
+        data_std_error: found.data_std_error,
+        rows: found.rows.clone(),
+        known: Known::Estimated { estimate: found, log_z, how },
+    })
 }
 
 /// The free energy, or its variational bound where hidden units see each other.
@@ -84,11 +135,18 @@ fn free_energies(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
     })
 }
 
-fn pseudo_likelihoods(machine: &Machine, data: &Dataset) -> Result<Scores, Failure> {
+fn pseudo_likelihoods(
+    machine: &Machine,
+    data: &Dataset,
+    args: &ScoreArgs,
+    common: &Common,
+) -> Result<Scores, Failure> {
     let mut rows = Vec::with_capacity(data.n_rows());
     for range in pieces(data) {
+        let stream = Stream::new(common.seed()).fork(range.start as u64);
+        let visit = if args.stochastic { Visit::One(stream) } else { Visit::All };
         let batch = super::batch(machine, data, range)?;
-        rows.extend(log_pseudo_likelihood(machine, &batch, Visit::All)?);
+        rows.extend(log_pseudo_likelihood(machine, &batch, visit)?);
     }
     Ok(Scores::of("pseudo", rows))
 }
@@ -117,54 +175,120 @@ impl Scores {
         let n = rows.len() as f64;
         let mean = rows.iter().sum::<f64>() / n;
         let spread = rows.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Self { method, mean, data_std_error: (spread / n).sqrt(), log_z: None, rows }
+        Self { method, mean, data_std_error: (spread / n).sqrt(), known: Known::Nothing, rows }
     }
 }
 
 fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure> {
-    let Scores { method, mean, data_std_error, log_z, rows } = scores;
-    let n = rows.len();
-    let bits = mean / (std::f64::consts::LN_2 * data.n_columns() as f64);
     if common.json {
-        let mut value = json!({
-            "method": method,
-            "n": n,
-            "data_std_error": data_std_error,
-        });
-        let more = match log_z {
-            Some(log_z) => json!({
-                "log_likelihood": mean,
-                "std_error": 0.0,
-                "lower": mean,
-                "upper": mean,
-                "bracket": "bound",
-                "log_z": log_z,
-                "total": rows.iter().sum::<f64>(),
-                "bits_per_dim": -bits,
-            }),
-            None if *method == "pseudo" => {
-                json!({ "log_likelihood": null, "pseudo_log_likelihood": mean })
-            }
-            None => json!({ "log_likelihood": null, "free_energy": mean }),
-        };
-        if let (Some(value), serde_json::Value::Object(more)) = (value.as_object_mut(), more) {
-            value.extend(more);
-        }
-        return render::json(&value);
+        return render::json(&as_json(scores, data));
     }
-    render::result(&match *method {
-        "exact" => format!(
+    let Scores { method, mean, data_std_error, known, rows } = scores;
+    let (n, bits) = (rows.len(), bits_per_dim(*mean, data));
+    render::result(&match known {
+        Known::LogZ(log_z) => format!(
             "mean log-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats (exact; the error is the data's)
-  ln Z = {:.6}, {:.4} bits per dimension, total {:.4}",
-            log_z.unwrap_or(f64::NAN), -bits, rows.iter().sum::<f64>()
+  ln Z = {log_z:.6}, {bits:.4} bits per dimension, total {:.4}",
+            rows.iter().sum::<f64>()
         ),
-        "pseudo" => format!(
+        Known::Estimated { estimate, log_z, how } => describe(scores, estimate, log_z, *how, bits),
+        Known::Nothing if *method == "pseudo" => format!(
             "mean log pseudo-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats
   each unit given all the others: a score of its own, not a likelihood"
         ),
-        _ => format!(
+        Known::Nothing => format!(
             "mean free energy of {n} rows: {mean:.4} ± {data_std_error:.4} nats
   only differences between rows of one model mean something: ln Z is missing"
         ),
     })
+}
+
+fn bits_per_dim(mean: f64, data: &Dataset) -> f64 {
+    -mean / (std::f64::consts::LN_2 * data.n_columns() as f64)
+}
+
+/// An estimated log-likelihood in words.
+fn describe(
+    scores: &Scores,
+    estimate: &Estimate,
+    log_z: &LogPartition,
+    how: How,
+    bits: f64,
+) -> String {
+    let Estimate { mean, lower, upper, std_error, data_std_error, n, .. } = estimate;
+    let kind = match estimate.bracket {
+        Bracket::Bound => "bounds",
+        Bracket::Heuristic => "as good as the chains mixed",
+    };
+    let said = if scores.method == "bound" {
+        format!("variational bound on the mean log-likelihood of {n} rows: {mean:.4} nats")
+    } else {
+        format!("mean log-likelihood of {n} rows: {mean:.4} nats")
+    };
+    let interval = if how == How::Bounded {
+        format!("not below {lower:.4}: that holds whatever mean field missed")
+    } else {
+        format!("between {lower:.4} and {upper:.4}: {kind}")
+    };
+    let rows = match how {
+        How::Exact => "exact",
+        How::Bounded => "bounded by mean field",
+        How::Annealed => "annealed, because hidden units see each other",
+    };
+    format!(
+        "{said}
+  {interval}; ± {std_error:.4} is ln Z's and the rows' own, ± {data_std_error:.4} the data's
+  {bits:.4} bits per dimension; sums of the rows: {rows}
+  {}",
+        logz::describe(log_z, None).replace('\n', "\n  ")
+    )
+}
+
+fn as_json(scores: &Scores, data: &Dataset) -> Value {
+    let Scores { method, mean, data_std_error, known, rows } = scores;
+    let total = rows.iter().sum::<f64>();
+    let (bits, per_feature) = (bits_per_dim(*mean, data), mean / data.n_columns() as f64);
+    let more = match known {
+        Known::LogZ(log_z) => json!({
+            "log_likelihood": mean,
+            "std_error": 0.0,
+            "lower": mean,
+            "upper": mean,
+            "bracket": "bound",
+            "log_z": log_z,
+            "total": total,
+            "per_feature": per_feature,
+            "bits_per_dim": bits,
+        }),
+        Known::Estimated { estimate, log_z, how } => {
+            json!({
+                "log_likelihood": mean,
+                "std_error": estimate.std_error,
+                "lower": estimate.lower,
+                "upper": if *how == How::Bounded { Value::Null } else { json!(estimate.upper) },
+                "bracket": estimate.bracket,
+                "bound": estimate.bound,
+                "bound_lower": estimate.bound_lower,
+                "log_z": log_z.log_z,
+                "log_z_lower": log_z.lower,
+                "log_z_upper": log_z.upper,
+                "log_z_method": log_z.method,
+                "rows": if *how == How::Exact { "exact" } else { *method },
+                "total": total,
+                "per_feature": per_feature,
+                "bits_per_dim": bits,
+            })
+        }
+        Known::Nothing if *method == "pseudo" => json!({
+            "log_likelihood": null,
+            "pseudo_log_likelihood": mean,
+            "per_feature": per_feature,
+        }),
+        Known::Nothing => json!({ "log_likelihood": null, "free_energy": mean }),
+    };
+    let mut value = json!({ "method": method, "n": rows.len(), "data_std_error": data_std_error });
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
+    value
 }

@@ -1,7 +1,11 @@
-//! Exact log-likelihoods of data, for machines small enough to enumerate.
+//! Log-likelihoods of data.
 //!
-//! $\ln p(v) = \ln\sum_h e^{-E(v,h)} - \ln Z$, both sums exact.
+//! $\ln p(v) = \ln\sum_h e^{-E(v,h)} - \ln Z$: both sums exact for machines small enough to
+//! enumerate, else put together from what is known of each. A wide $\ln Z$ shifts all rows alike,
+//! so its interval stands apart from the spread of the data.
 
+use super::log_partition::{Bracket, LogPartition, MARGIN};
+use super::posterior::Sums;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Batch, Columns, Machine};
@@ -63,6 +67,62 @@ pub fn exact(machine: &Machine, data: &Dataset) -> Result<Likelihood, Error> {
     let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
     let (mean, data_std_error) = weighted_mean(&rows, &weights);
     Ok(Likelihood { mean, data_std_error, n: rows.len(), log_partition, rows })
+}
+
+/// The mean log-likelihood of a set of samples, from sums and a $\ln Z$ that may both be estimates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Mean over the samples, in nats.
+    pub mean: f64,
+    /// Standard error of what was estimated: $\ln Z$, and the sums of the rows.
+    pub std_error: f64,
+    /// Standard error of the mean, from the spread over the samples.
+    pub data_std_error: f64,
+    /// The mean over these samples is above it, with a margin of 97.5 %.
+    pub lower: f64,
+    /// And below it, with a margin of 97.5 %.
+    pub upper: f64,
+    /// What the two are.
+    pub bracket: Bracket,
+    /// The variational bound, with the estimate of $\ln Z$.
+    pub bound: f64,
+    /// The variational bound with the upper end of $\ln Z$.
+    pub bound_lower: f64,
+    /// Number of samples.
+    pub n: usize,
+    /// Of each sample.
+    #[serde(skip)]
+    pub rows: Vec<f64>,
+}
+
+/// Puts the sums of the rows and $\ln Z$ together.
+pub fn estimate(sums: &Sums, log_z: &LogPartition) -> Estimate {
+    let n = sums.rows.len();
+    let ones = vec![1.0; n];
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / n as f64;
+    // Rows are independent, so their errors hardly add up.
+    let error = |side: usize| {
+        let squares: f64 = sums.std_errors.iter().map(|e| e[side] * e[side]).sum();
+        squares.sqrt() / n as f64
+    };
+    let bound = mean(&sums.bounds);
+    let rows: Vec<f64> = sums.rows.iter().map(|r| r - log_z.log_z).collect();
+    let (middle, data_std_error) = weighted_mean(&rows, &ones);
+    let lower = (mean(&sums.lower) - MARGIN * error(1)).max(bound) - log_z.upper;
+    let upper = mean(&sums.upper) + MARGIN * error(2) - log_z.lower;
+    let heuristic = [sums.bracket(), log_z.bracket].contains(&Bracket::Heuristic);
+    Estimate {
+        mean: middle,
+        std_error: error(0).hypot(log_z.std_error),
+        data_std_error,
+        lower: lower.min(middle),
+        upper: upper.max(middle),
+        bracket: if heuristic { Bracket::Heuristic } else { Bracket::Bound },
+        bound: bound - log_z.log_z,
+        bound_lower: bound - log_z.upper,
+        n,
+        rows,
+    }
 }
 
 /// The weighted mean and its standard error.

@@ -3,5 +3,7 @@
 pub mod baseline;
 pub mod bound;
 pub mod likelihood;
+pub mod log_partition;
 pub mod monitor;
+pub mod posterior;
 pub mod pseudo;

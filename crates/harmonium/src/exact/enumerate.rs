@@ -21,9 +21,11 @@ const CHUNK: usize = 1 << 12;
 const EXPONENT_LIMIT: f64 = 300.0;
 
 /// How the states are cut into chunks.
-struct Chunks {
+struct Cut {
     /// Units that walk inside a chunk.
     n_inner: usize,
+    /// States of a chunk.
+    size: usize,
     n_chunks: usize,
 }
 
@@ -54,26 +56,56 @@ struct Walker<'a> {
     gaussian: Vec<f64>,
 }
 
+/// A state the walk came by.
+pub(super) struct Position {
+    /// Of the enumerated entries.
+    pub(super) values: Vec<f64>,
+    /// Of the summed entries.
+    pub(super) theta: Vec<f64>,
+}
+
 impl Problem {
     /// $\ln\sum e^{-E}$ over all free units.
     pub(super) fn log_sum(&self) -> f64 {
+        log_sum_exp(&Tables::new(self).log_sums(&Cut::new(self)))
+    }
+
+    /// For each of `choices` in (0, 1) the state at which the cumulative probability passes it.
+    pub(super) fn positions(&self, choices: &[f64]) -> Vec<Position> {
         let tables = Tables::new(self);
-        let chunks = Chunks::new(self);
-        let logs: Vec<f64> = (0..chunks.n_chunks)
-            .into_par_iter()
-            .map(|chunk| {
-                let mut logs = Vec::with_capacity(CHUNK);
-                tables.walk(&chunks, chunk, |_, log_weight| logs.push(log_weight));
-                log_sum_exp(&logs)
-            })
-            .collect();
-        log_sum_exp(&logs)
+        let chunks = Cut::new(self);
+        let logs = tables.log_sums(&chunks);
+        let log_total = log_sum_exp(&logs);
+        let mut order: Vec<usize> = (0..choices.len()).collect();
+        order.sort_by(|&a, &b| choices[a].total_cmp(&choices[b]));
+        let mut found: Vec<Option<Position>> = choices.iter().map(|_| None).collect();
+        let (mut next, mut before) = (0, 0.0);
+        for (chunk, log_chunk) in logs.iter().enumerate() {
+            let after = before + (log_chunk - log_total).exp();
+            // What rounding leaves over goes to the last state of a chunk, and to the last chunk.
+            let end = if chunk + 1 == logs.len() { f64::INFINITY } else { after };
+            if order.get(next).is_some_and(|&i| choices[i] < end) {
+                let (mut total, mut seen) = (before, 0);
+                tables.walk(&chunks, chunk, |walker, log_weight| {
+                    total += (log_weight - log_total).exp();
+                    seen += 1;
+                    let reach = if seen == chunks.size { end } else { total.min(end) };
+                    while let Some(&i) = order.get(next).filter(|&&i| choices[i] < reach) {
+                        let (values, theta) = (walker.values.clone(), walker.theta.clone());
+                        found[i] = Some(Position { values, theta });
+                        next += 1;
+                    }
+                });
+            }
+            before = after;
+        }
+        found.into_iter().flatten().collect()
     }
 
     /// Means and products under the normalised weights.
     pub(super) fn expectation(&self) -> Expectation {
         let tables = Tables::new(self);
-        let chunks = Chunks::new(self);
+        let chunks = Cut::new(self);
         // Groups bound the memory of the partial sums; they are fixed, and reduced in order.
         let n_groups = chunks.n_chunks.min(64);
         let parts: Vec<Expectation> = (0..n_groups)
@@ -103,7 +135,7 @@ impl Problem {
     }
 }
 
-impl Chunks {
+impl Cut {
     fn new(problem: &Problem) -> Self {
         let mut size = 1;
         let mut n_inner = 0;
@@ -115,7 +147,7 @@ impl Chunks {
             n_inner += 1;
         }
         let outer = &problem.units[n_inner..];
-        Self { n_inner, n_chunks: outer.iter().map(|u| u.steps.len() + 1).product() }
+        Self { n_inner, size, n_chunks: outer.iter().map(|u| u.steps.len() + 1).product() }
     }
 }
 
@@ -166,8 +198,20 @@ impl<'a> Tables<'a> {
         Self { problem, delta, factors, n_pairs, scale, group, ones }
     }
 
+    /// The logarithm of the total weight of each chunk.
+    fn log_sums(&self, chunks: &Cut) -> Vec<f64> {
+        (0..chunks.n_chunks)
+            .into_par_iter()
+            .map(|chunk| {
+                let mut logs = Vec::with_capacity(CHUNK);
+                self.walk(chunks, chunk, |_, log_weight| logs.push(log_weight));
+                log_sum_exp(&logs)
+            })
+            .collect()
+    }
+
     /// Calls `visit` at every state of a chunk with the logarithm of its weight.
-    fn walk(&self, chunks: &Chunks, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
+    fn walk(&self, chunks: &Cut, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
         let mut walker = Walker::new(self, chunks, chunk);
         let log_weight = walker.log_weight(&self.ones);
         visit(&walker, log_weight);
@@ -196,7 +240,7 @@ impl<'a> Tables<'a> {
 
 impl<'a> Walker<'a> {
     /// Stands at the first state of a chunk.
-    fn new(tables: &'a Tables<'a>, chunks: &Chunks, chunk: usize) -> Self {
+    fn new(tables: &'a Tables<'a>, chunks: &Cut, chunk: usize) -> Self {
         let problem = tables.problem;
         let mut walker = Self {
             tables,

@@ -59,6 +59,24 @@ impl Block {
         self.constant + 0.5 * dot(theta, scratch)
     }
 
+    /// A sample from the density, made of as many standard normal variates as there are units.
+    pub(super) fn sample(&self, theta: &[f64], normals: &[f64]) -> Vec<f64> {
+        let mut x = Vec::new();
+        self.mean(theta, &mut x);
+        if self.is_diagonal() {
+            x.iter_mut().zip(&self.inverse).zip(normals).for_each(|((x, v), z)| *x += v.sqrt() * z);
+        } else {
+            // The inverse of a positive definite matrix is one too.
+            let mut factor = self.inverse.clone();
+            if cholesky(&mut factor, self.n).is_ok() {
+                for (i, x) in x.iter_mut().enumerate() {
+                    *x += dot(&factor[i * self.n..=i * self.n + i], &normals[..=i]);
+                }
+            }
+        }
+        x
+    }
+
     /// The covariance of two units.
     pub(super) fn covariance(&self, i: usize, j: usize) -> f64 {
         match (self.is_diagonal(), i == j) {

@@ -13,6 +13,7 @@
 //! Where the graph of the free units is narrow, as a grid is, [`log_sums`] sums out one unit after
 //! the other instead, which may take far fewer terms.
 
+mod draw;
 mod eliminate;
 mod enumerate;
 mod gaussian;
@@ -24,6 +25,7 @@ use crate::moments::Moments;
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
 use eliminate::Elimination;
+use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
 
 /// Binary logarithm of the number of terms beyond which sums are refused.
@@ -46,6 +48,12 @@ pub fn log2_terms(machine: &Machine, clamp: &Clamp, n_rows: usize) -> Result<f64
     let x = State::zeros(machine, n_rows.max(1))?;
     let rows = (0..n_rows.max(1)).map(|row| Way::new(machine, clamp, &x, row).log2_terms());
     Ok(rows.fold(0.0, f64::max))
+}
+
+/// Binary logarithm of the number of terms that an enumeration takes, as [`samples`] and
+/// [`moments`] need it, with nothing clamped.
+pub fn log2_states(machine: &Machine) -> f64 {
+    Split::new(machine, &Clamp::none(), 0).log2_terms
 }
 
 /// How a sum over the free units of a row is taken.
@@ -123,6 +131,17 @@ pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>,
 pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
     let log_z = log_partition(machine)?;
     Ok(log_sums(machine, clamp, x)?.into_iter().map(|l| l - log_z).collect())
+}
+
+/// `n` independent samples of the machine.
+///
+/// # Errors
+///
+/// If there are more than $2^{30}$ states to enumerate, Gaussian units diverge, or memory ends.
+pub fn samples(machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
+    let (clamp, x) = (Clamp::none(), State::zeros(machine, 1)?);
+    affordable(log2_states(machine))?;
+    Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?.draw(machine, n, stream)
 }
 
 /// Exact moments, each row weighted, of the free units given the clamped ones. With nothing

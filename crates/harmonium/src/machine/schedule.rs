@@ -54,6 +54,44 @@ impl Machine {
         }
         order
     }
+
+    /// The set of candidates that do not see each other with the largest sum of `weight`: by trying
+    /// all sets of few layers, else by taking heavy layers first.
+    pub(crate) fn heaviest_uncoupled(
+        &self,
+        candidates: &[LayerId],
+        weight: impl Fn(LayerId) -> f64,
+    ) -> (Vec<LayerId>, f64) {
+        const TRY_ALL: usize = 14;
+        let independent = |set: &[LayerId], l: LayerId| set.iter().all(|&m| !self.coupled(l, m));
+        let mut best: (Vec<LayerId>, f64) = (Vec::new(), 0.0);
+        if candidates.len() <= TRY_ALL {
+            for mask in 0..1_usize << candidates.len() {
+                let chosen = (0..candidates.len()).filter(|i| mask >> i & 1 == 1);
+                let mut set = Vec::new();
+                if chosen.map(|i| candidates[i]).all(|l| {
+                    let fits = independent(&set, l);
+                    set.push(l);
+                    fits
+                }) {
+                    let sum = set.iter().map(|&l| weight(l)).sum();
+                    if sum > best.1 {
+                        best = (set, sum);
+                    }
+                }
+            }
+        } else {
+            let mut sorted = candidates.to_vec();
+            sorted.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+            for l in sorted {
+                if independent(&best.0, l) {
+                    best.1 += weight(l);
+                    best.0.push(l);
+                }
+            }
+        }
+        best
+    }
 }
 
 /// Sets of units that do not see each other, by greedy colouring.

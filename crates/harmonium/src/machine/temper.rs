@@ -6,8 +6,15 @@
 //! where they are. One definition serves annealed importance sampling, parallel tempering and
 //! tempered learning on every graph.
 
-use super::{Layer, Machine, State, own_energy};
+use super::{Layer, LayerId, Machine, State, own_energy};
 use crate::error::Error;
+
+/// Where the natural parameters of a base end. A unit that never moves at $\beta = 0$ has to be
+/// woken by the couplings later, which costs more than it saves.
+const STRONGEST: f64 = 5.0;
+
+/// Passes over the hidden layers when they settle at the means of the visible ones.
+const SETTLING: usize = 3;
 
 /// A machine without couplings over the same layers: the end of the ladder where sampling and
 /// normalising are easy.
@@ -15,6 +22,8 @@ use crate::error::Error;
 pub struct Base {
     pub(crate) bias: Vec<Vec<f64>>,
     pub(crate) precision: Vec<Vec<f64>>,
+    /// How many rows have biases of their own, one row after the other; `None` if all share them.
+    n_rows: Option<usize>,
 }
 
 impl Base {
@@ -46,7 +55,75 @@ impl Base {
             return Err(Error::Shape { what, expected, found });
         }
         let bias = layers.iter().zip(means).map(|(l, m)| l.bias_of_means(m)).collect();
-        Ok(Self { bias, precision: layers.iter().map(|l| l.precision.clone()).collect() })
+        let precision = layers.iter().map(|l| l.precision.clone()).collect();
+        Ok(Self { bias, precision, n_rows: None })
+    }
+
+    /// Visible units with the given means, one for each entry of the visible layers in their order,
+    /// and hidden units as their neighbours at those means would have them. Moving the offsets of
+    /// the machine does not change it.
+    ///
+    /// # Errors
+    ///
+    /// If there is not one finite mean for each visible entry.
+    pub fn from_visible_means(machine: &Machine, means: &[f64]) -> Result<Self, Error> {
+        let mut x = State::zeros(machine, 1)?;
+        let visible = machine.visible_layers();
+        let expected = visible.iter().map(|&l| machine.layer(l).len()).sum();
+        if means.len() != expected || means.iter().any(|m| !m.is_finite()) {
+            let what = "the means of the visible units (finite, one per entry)".into();
+            return Err(Error::Shape { what, expected, found: means.len() });
+        }
+        let mut base = Self::of_biases(machine);
+        let mut at = 0;
+        for l in machine.layer_ids() {
+            let layer = machine.layer(l);
+            if visible.contains(&l) {
+                let means = &means[at..at + layer.len()];
+                x.set_row(l, 0, means)?;
+                base.bias[l.0] = layer.bias_of_means(means);
+                at += layer.len();
+            } else {
+                x.set_row(l, 0, &vec![layer.units.neutral_mean(); layer.len()])?;
+            }
+        }
+        let hidden = || machine.layer_ids().filter(|l| !visible.contains(l));
+        for l in (0..SETTLING).flat_map(|_| hidden()) {
+            let layer = machine.layer(l);
+            let mut theta = machine.theta(l, &x, 0)?;
+            if layer.units.is_discrete() {
+                theta.iter_mut().for_each(|t| *t = t.clamp(-STRONGEST, STRONGEST));
+            }
+            base.bias[l.0].clone_from(&theta);
+            layer.units.mean_in_place(&mut theta, &layer.precision);
+            x.set_row(l, 0, &theta)?;
+        }
+        Ok(base)
+    }
+
+    /// For each row of `x` the independent units that have its values as means: where annealing
+    /// towards a posterior starts, from what mean field found.
+    pub(crate) fn of_rows(machine: &Machine, x: &State) -> Self {
+        let mut base = Self::uniform(machine);
+        for l in machine.layer_ids() {
+            let rows = x.layer(l).chunks_exact(machine.layer(l).len());
+            base.bias[l.0] = rows.flat_map(|m| machine.layer(l).bias_of_means(m)).collect();
+        }
+        base.n_rows = Some(x.n_rows());
+        base
+    }
+
+    /// Whether rows have biases of their own.
+    pub(crate) fn differs_by_row(&self) -> bool {
+        self.n_rows.is_some()
+    }
+
+    /// The biases of layer `l` in one row.
+    pub(crate) fn bias_in(&self, l: LayerId, row: usize) -> &[f64] {
+        let bias = &self.bias[l.0];
+        let Some(n_rows) = self.n_rows else { return bias };
+        let len = bias.len() / n_rows;
+        &bias[row * len..(row + 1) * len]
     }
 
     fn of(machine: &Machine, bias: impl Fn(&Layer) -> Vec<f64>) -> Self {
@@ -54,6 +131,7 @@ impl Base {
         Self {
             bias: layers.iter().map(bias).collect(),
             precision: layers.iter().map(|l| l.precision.clone()).collect(),
+            n_rows: None,
         }
     }
 
@@ -66,8 +144,8 @@ impl Base {
 
     /// $E_\text{base}(x)$ of one row.
     pub(crate) fn energy_of_row(&self, x: &State, row: usize) -> f64 {
-        let layers = (0..).map(super::LayerId).zip(self.bias.iter().zip(&self.precision));
-        layers.map(|(l, (b, g))| own_energy(b, g, x.row(l, row))).sum()
+        let layers = (0..).map(LayerId).zip(&self.precision);
+        layers.map(|(l, g)| own_energy(self.bias_in(l, row), g, x.row(l, row))).sum()
     }
 }
 

@@ -84,7 +84,7 @@ pub fn independent(
     let mut x = State::zeros(machine, n)?;
     for (i, layer) in machine.layers().iter().enumerate() {
         for row in 0..n {
-            let mut theta = base.bias[i].clone();
+            let mut theta = base.bias_in(LayerId(i), row).to_vec();
             let site = Site::new(row, 0, i);
             let draw = Draw { stream, site, start: 0 };
             layer.units.sample_in_place(&mut theta, &base.precision[i], draw);

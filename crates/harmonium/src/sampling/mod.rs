@@ -9,6 +9,7 @@
 mod annealing;
 mod chains;
 mod clamp;
+mod collapsed;
 mod gibbs;
 mod lateral;
 mod mean_field;
@@ -25,6 +26,7 @@ pub use mean_field::{Convergence, MeanField, mean_field};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
+pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use mean_field::average_block;
 pub(crate) use packed::natural_parameters;

@@ -48,7 +48,7 @@ pub(super) fn visit(
     let mut buffers = BUFFERS.take();
     walk.engine.prepare(l, x, &mut buffers.sources);
     let layer = &walk.engine.layers()[l.0];
-    let bits = matches!(layer.units, Units::Binary | Units::Spin);
+    let bits = matches!(layer.units, Units::Binary | Units::Spin) && !walk.heat.differs_by_row();
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     let sampled = bits && whole && matches!(response, Response::Sample { .. });
     if sampled && layer.lateral.is_none() {

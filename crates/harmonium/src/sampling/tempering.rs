@@ -7,6 +7,7 @@
 
 use super::Clamp;
 use super::chains::independent;
+use super::collapsed::{Collapsed, Variates};
 use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
 use crate::error::Error;
@@ -147,24 +148,27 @@ impl Tempering {
             let heat = Heat::Mixed { base: &self.base, betas: &self.row_betas };
             let walk = Walk { engine, clamp: &clamp, heat, step: 1.0 };
             sample_sweeps(walk, &mut self.replicas, sweep..sweep + 1, stream.fork(0));
-            self.swap(machine, sweep, stream.fork(1));
+            let x = &self.replicas;
+            let differences: Vec<f64> = (0..x.n_rows())
+                .into_par_iter()
+                .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(x, row))
+                .collect();
+            let gaps: Vec<f64> = self.betas.windows(2).map(|b| b[0] - b[1]).collect();
+            let log_ratio = |i: usize, k: usize| gaps[k] * (differences[i] - differences[i + 1]);
+            self.swap(log_ratio, sweep, stream.fork(1));
         }
         Ok(())
     }
 
-    fn swap(&mut self, machine: &Machine, sweep: usize, stream: Stream) {
+    /// Lets neighbours swap, `log_ratio` being that of the swap of a row at temperature `k` with
+    /// the next row, at `k + 1`.
+    fn swap(&mut self, log_ratio: impl Fn(usize, usize) -> f64, sweep: usize, stream: Stream) {
         let n = self.betas.len();
-        let x = &self.replicas;
-        let differences: Vec<f64> = (0..x.n_rows())
-            .into_par_iter()
-            .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(x, row))
-            .collect();
         let parity = usize::from(!self.rounds.is_multiple_of(2));
-        for ladder in 0..x.n_rows() / n {
+        for ladder in 0..self.replicas.n_rows() / n {
             for k in (parity..n - 1).step_by(2) {
                 let (i, j) = (ladder * n + k, ladder * n + k + 1);
-                let log_ratio =
-                    (self.betas[k] - self.betas[k + 1]) * (differences[i] - differences[j]);
+                let log_ratio = log_ratio(i, k);
                 let site = Site::new(ladder, sweep, 0);
                 self.swaps[k].proposed += 1;
                 if stream.uniform(site, k).ln() < log_ratio {
@@ -174,6 +178,33 @@ impl Tempering {
             }
         }
         self.rounds += 1;
+    }
+
+    /// One round with the layers that can be summed out left out of the swaps, which then happen
+    /// more often. For each row, $\ln p^*_{k+1} - \ln p^*_k$ and $\ln p^*_{k-1} - \ln p^*_k$ of
+    /// where it stood before the swaps; 0 beyond the ends of the ladder.
+    pub(crate) fn advance_collapsed(
+        &mut self,
+        collapsed: &mut Collapsed<'_>,
+        variates: Variates,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let (n, last) = (self.betas.len(), self.betas.len() - 1);
+        let stream = variates.stream;
+        collapsed.sweep(
+            &mut self.replicas,
+            &self.row_betas,
+            Variates { stream: stream.fork(0), ..variates },
+        );
+        let n_ladders = self.replicas.n_rows() / n;
+        let moved = |of: &dyn Fn(usize) -> usize| -> Vec<f64> {
+            (0..n).map(|k| self.betas[of(k)]).collect::<Vec<f64>>().repeat(n_ladders)
+        };
+        let (up, down) = (moved(&|k| (k + 1).min(last)), moved(&|k| k.saturating_sub(1)));
+        let logs = collapsed.log_densities(&mut self.replicas, &[&self.row_betas, &up, &down]);
+        let minus = |a: &[f64]| a.iter().zip(&logs[0]).map(|(a, b)| a - b).collect::<Vec<f64>>();
+        let (up, down) = (minus(&logs[1]), minus(&logs[2]));
+        self.swap(|i, _| up[i] + down[i + 1], variates.sweep, stream.fork(1));
+        (up, down)
     }
 
     /// The replicas at $\beta = 1$: samples of the machine itself.

@@ -26,6 +26,13 @@ pub(crate) enum Heat<'a> {
     Mixed { base: &'a Base, betas: &'a [f64] },
 }
 
+impl Heat<'_> {
+    /// Whether rows differ in more than $\beta$.
+    pub(super) fn differs_by_row(self) -> bool {
+        matches!(self, Self::Mixed { base, .. } if base.differs_by_row())
+    }
+}
+
 /// What units make of their natural parameters.
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
@@ -293,8 +300,9 @@ impl Walk<'_> {
             Heat::Mixed { base, betas } => {
                 let (beta, l) = (betas[place.row], place.layer.0);
                 let mix = |own: &mut f64, base: f64| *own = (1.0 - beta) * base + beta * *own;
+                let bias = base.bias_in(place.layer, place.row);
                 for (i, t) in theta.iter_mut().enumerate() {
-                    mix(t, base.bias[l][at(i)]);
+                    mix(t, bias[at(i)]);
                 }
                 for (i, g) in precision.iter_mut().enumerate() {
                     mix(g, base.precision[l][at(i)]);

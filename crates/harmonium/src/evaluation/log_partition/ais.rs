@@ -1,0 +1,77 @@
+//! Annealed importance sampling (Neal 2001; Salakhutdinov & Murray 2008).
+//!
+//! A chain starts at an exact sample of the base and is led through the temperatures
+//! $0 = \beta_0 < \dots < \beta_n = 1$; its weight
+//!
+//! $$\ln w = \sum_k \ln p^*_{\beta_{k+1}}(x_k) - \ln p^*_{\beta_k}(x_k)$$
+//!
+//! has mean $Z_1/Z_0$ whatever the temperatures are, because each transition leaves its own
+//! $p_{\beta_k}$ where it is. Chains that start at samples of the machine and are led to the base
+//! estimate $Z_0/Z_1$ in the same way. Layers that can be summed out are, which leaves less to
+//! fluctuate.
+//!
+//! Transitions run in the precision of the engine. In single precision $\theta$ is good to about
+//! six digits, for the weights and for the transitions alike, so that the machine which is
+//! measured is the one rounded to single precision: a law holds the two against each other.
+
+use super::weights::Summary;
+use super::{Bracket, LogPartition, Method, Report, Search};
+use crate::error::Error;
+use crate::machine::State;
+use crate::sampling::{Collapsed, Variates, independent};
+use harmonium_kernels::random::Stream;
+
+/// Leads the rows of `x` along `betas`; the logarithms of their weights. `tell` hears of the
+/// chains that were moved.
+pub(crate) fn anneal(
+    collapsed: &mut Collapsed<'_>,
+    x: &mut State,
+    betas: &[f64],
+    stream: Stream,
+    tell: &mut dyn FnMut(usize),
+) -> Vec<f64> {
+    let mut log_weights = vec![0.0; x.n_rows()];
+    for (sweep, pair) in betas.windows(2).enumerate() {
+        collapsed.step(x, (pair[0], pair[1]), &mut log_weights, Variates { stream, sweep });
+        tell(x.n_rows());
+    }
+    log_weights
+}
+
+/// Chains from the base to the machine: the weights, and where they ended.
+pub(super) fn forward(
+    search: &Search<'_>,
+    betas: &[f64],
+    report: &mut Report<'_>,
+) -> Result<Vec<f64>, Error> {
+    let (machine, stream) = (search.machine, search.stream.fork(2));
+    let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
+    let mut collapsed = Collapsed::new(machine, &search.engine, &search.base, &search.clamp, &x)?;
+    Ok(anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n)))
+}
+
+/// $\ln Z$ by forward chains alone.
+pub(super) fn estimate(
+    search: &Search<'_>,
+    report: &mut Report<'_>,
+) -> Result<LogPartition, Error> {
+    let betas = search.schedule(report)?.betas(search.n_betas());
+    let summary = Summary::of(&forward(search, &betas, report)?);
+    let log_z = search.base.log_partition(search.machine) + summary.log_mean;
+    Ok(LogPartition {
+        log_z,
+        std_error: summary.std_error,
+        lower: log_z - summary.margin_below(),
+        upper: log_z + summary.margin_above(),
+        // The lower end is a bound; nothing keeps the upper one from missing what no chain saw.
+        bracket: Bracket::Heuristic,
+        method: Method::Ais,
+        effective_samples: Some(summary.effective_samples),
+        chains: search.n_chains(),
+        betas: betas.len(),
+        sweeps: (search.n_chains() * (betas.len() - 1)) as u64,
+        starts: None,
+        least_swaps: None,
+        width_reached: None,
+    })
+}

@@ -1,0 +1,343 @@
+//! $\ln Z$, never a bare number: an estimate, its standard error, and an interval.
+//!
+//! | method | estimate | interval |
+//! |---|---|---|
+//! | `exact` | enumeration | no width |
+//! | `ais` | forward annealing | lower end: a stochastic bound; upper end: the spread of the weights |
+//! | `sandwich` | forward and backward annealing, joined | both ends stochastic bounds, if the backward chains start at exact samples |
+//! | `bar` | parallel tempering and Bennett's ratio | the spread over independent ladders |
+//!
+//! `lower` and `upper` hold a one-sided margin of 97.5 % each. `bracket` says what they are:
+//! `bound` if they hold however badly the chains mix, `heuristic` if that has to be believed.
+
+mod ais;
+mod bar;
+mod sandwich;
+mod schedule;
+mod weights;
+
+pub(crate) use ais::anneal;
+pub(crate) use sandwich::Sides;
+pub(crate) use weights::Z as MARGIN;
+
+use crate::error::Error;
+use crate::exact;
+use crate::machine::{Base, Engine, Machine, Precision};
+use crate::sampling::Clamp;
+use harmonium_kernels::random::Stream;
+use schedule::Schedule;
+use serde::Serialize;
+
+/// Binary logarithm of the number of terms up to which $\ln Z$ is summed if no method is asked for.
+pub const AFFORDABLE_LOG2_TERMS: f64 = 26.0;
+
+/// Chains, unless asked for otherwise.
+const CHAINS: usize = 100;
+/// Temperatures, unless asked for otherwise.
+const BETAS: usize = 4000;
+/// Ladders of parallel tempering, unless asked for otherwise.
+const LADDERS: usize = 20;
+/// How often the work is doubled in search of a width.
+const DOUBLINGS: usize = 7;
+
+/// How $\ln Z$ is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// By enumeration.
+    Exact,
+    /// By annealed importance sampling.
+    Ais,
+    /// By annealing from both sides.
+    Sandwich,
+    /// By parallel tempering and Bennett's acceptance ratio.
+    Bar,
+}
+
+/// What an interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bracket {
+    /// Both ends are bounds, up to their margins, however badly the chains mix.
+    Bound,
+    /// An end depends on how well chains mixed.
+    Heuristic,
+}
+
+/// Where backward chains start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Starts {
+    /// At independent samples of the machine.
+    Exact,
+    /// At samples of parallel tempering.
+    Tempered,
+}
+
+/// How much work is done, and from where.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How; `None` is exact where that is affordable, else the sandwich.
+    pub method: Option<Method>,
+    /// Number of temperatures; for `bar`, of the rungs of a ladder.
+    pub betas: Option<usize>,
+    /// Number of chains; for `bar`, of ladders.
+    pub chains: Option<usize>,
+    /// Sweeps of parallel tempering, those of all replicas counted.
+    pub sweeps: Option<usize>,
+    /// The work is doubled until the interval is no wider than this, in nats.
+    pub width: Option<f64>,
+    /// Means of the visible units in the training data, one for each entry: where the base is.
+    pub means: Option<Vec<f64>>,
+    /// The root of all randomness.
+    pub seed: u64,
+    /// Numbers the transitions run in.
+    pub precision: Precision,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            method: None,
+            betas: None,
+            chains: None,
+            sweeps: None,
+            width: None,
+            means: None,
+            seed: 0,
+            precision: Precision::F32,
+        }
+    }
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), Error> {
+        let few = |name, value: Option<usize>| match value {
+            Some(n) if n < 2 => {
+                Err(Error::Setting { name, value: n.to_string(), range: "at least 2" })
+            }
+            _ => Ok(()),
+        };
+        few("betas", self.betas)?;
+        few("chains", self.chains)?;
+        match self.width {
+            Some(w) if !(w > 0.0 && w.is_finite()) => {
+                Err(Error::Setting { name: "width", value: w.to_string(), range: "positive" })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// $\ln Z$ and what is known of its error.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LogPartition {
+    /// The estimate, in nats.
+    pub log_z: f64,
+    /// Its standard error.
+    pub std_error: f64,
+    /// Below it with a margin of 97.5 %.
+    pub lower: f64,
+    /// Above it with a margin of 97.5 %.
+    pub upper: f64,
+    /// What the two are.
+    pub bracket: Bracket,
+    /// How it was found.
+    pub method: Method,
+    /// $(\sum w)^2/\sum w^2$ of the weights, of the worse side if there are two.
+    pub effective_samples: Option<f64>,
+    /// Chains, or ladders.
+    pub chains: usize,
+    /// Temperatures, or rungs.
+    pub betas: usize,
+    /// Sweeps of all chains together.
+    pub sweeps: u64,
+    /// Where backward chains started.
+    pub starts: Option<Starts>,
+    /// The least share of accepted swaps between two rungs; below 0.1 a ladder hardly mixes.
+    pub least_swaps: Option<f64>,
+    /// Whether the width that was asked for was reached.
+    pub width_reached: Option<bool>,
+}
+
+impl LogPartition {
+    /// $\ln Z$ that is known.
+    fn exactly(log_z: f64) -> Self {
+        Self {
+            log_z,
+            std_error: 0.0,
+            lower: log_z,
+            upper: log_z,
+            bracket: Bracket::Bound,
+            method: Method::Exact,
+            effective_samples: None,
+            chains: 0,
+            betas: 0,
+            sweeps: 0,
+            starts: None,
+            least_swaps: None,
+            width_reached: None,
+        }
+    }
+
+    /// How wide the interval is.
+    pub fn width(&self) -> f64 {
+        self.upper - self.lower
+    }
+}
+
+/// How far the work is: sweeps of single chains done, and in all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Counts work and passes it on.
+struct Report<'a> {
+    done: u64,
+    total: u64,
+    tell: Progress<'a>,
+}
+
+impl Report<'_> {
+    fn add(&mut self, sweeps: usize) {
+        self.done += sweeps as u64;
+        (self.tell)(self.done.min(self.total), self.total);
+    }
+}
+
+/// One search for $\ln Z$.
+struct Search<'a> {
+    machine: &'a Machine,
+    engine: Engine,
+    base: Base,
+    clamp: Clamp,
+    settings: Settings,
+    stream: Stream,
+}
+
+impl Search<'_> {
+    fn n_betas(&self) -> usize {
+        self.settings.betas.unwrap_or(BETAS)
+    }
+
+    fn n_chains(&self) -> usize {
+        self.settings.chains.unwrap_or(CHAINS)
+    }
+
+    /// Ladders, where they are not what was asked for.
+    fn ladders(&self) -> usize {
+        LADDERS.min(self.n_chains())
+    }
+
+    /// Sweeps of single chains that parallel tempering takes: as many as annealing, unless asked
+    /// for otherwise.
+    fn tempering_sweeps(&self, method: Method) -> usize {
+        let annealing = match method {
+            Method::Bar => CHAINS * BETAS,
+            _ => self.n_chains() * self.n_betas(),
+        };
+        self.settings.sweeps.unwrap_or(annealing)
+    }
+
+    fn schedule(&self, report: &mut Report<'_>) -> Result<Schedule, Error> {
+        schedule::measure(self, report)
+    }
+
+    /// About how many sweeps of single chains a method takes.
+    fn work(&self, method: Method) -> Result<u64, Error> {
+        let annealing = self.n_chains() * (self.n_betas() - 1);
+        let climbing = self.tempering_sweeps(method);
+        let pilot = schedule::work(self.n_betas());
+        let work = match method {
+            Method::Exact => 0,
+            Method::Ais => pilot + annealing,
+            Method::Bar => pilot + climbing,
+            Method::Sandwich if sandwich::starts(self) == Starts::Exact => pilot + 2 * annealing,
+            Method::Sandwich => pilot + 2 * annealing + climbing,
+        };
+        Ok(work as u64)
+    }
+
+    fn run(&self, method: Method, tell: Progress<'_>) -> Result<LogPartition, Error> {
+        let report = &mut Report { done: 0, total: self.work(method)?, tell };
+        match method {
+            Method::Exact => exact::log_partition(self.machine).map(LogPartition::exactly),
+            Method::Ais => ais::estimate(self, report),
+            Method::Bar => bar::estimate(self, report),
+            Method::Sandwich => sandwich::estimate(self, report),
+        }
+    }
+}
+
+/// The method that is used if none is asked for.
+///
+/// # Errors
+///
+/// If the machine cannot be looked at.
+pub fn choose(machine: &Machine) -> Result<Method, Error> {
+    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    Ok(if terms <= AFFORDABLE_LOG2_TERMS { Method::Exact } else { Method::Sandwich })
+}
+
+/// $\ln Z$ of a machine.
+///
+/// ```
+/// use harmonium::evaluation::log_partition::{Method, Settings, log_partition};
+/// use harmonium::models::Rbm;
+/// let rbm = Rbm::binary(6, 4)?;
+/// let settings = Settings { method: Some(Method::Sandwich), ..Settings::default() };
+/// let found = log_partition(rbm.machine(), &settings, &mut |_, _| {})?;
+/// assert!(found.lower <= found.log_z && found.log_z <= found.upper);
+/// # Ok::<(), harmonium::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// If a setting is out of range, the sum diverges or has too many terms, or memory ends.
+pub fn log_partition(
+    machine: &Machine,
+    settings: &Settings,
+    progress: Progress<'_>,
+) -> Result<LogPartition, Error> {
+    settings.check()?;
+    exact::check_normalises(machine)?;
+    let method = match settings.method {
+        Some(method) => method,
+        None => choose(machine)?,
+    };
+    let mut search = Search {
+        machine,
+        engine: Engine::with_precision(machine, settings.precision),
+        base: match &settings.means {
+            Some(means) => Base::from_visible_means(machine, means)?,
+            None => Base::of_biases(machine),
+        },
+        clamp: Clamp::none(),
+        settings: settings.clone(),
+        stream: Stream::new(settings.seed).fork(0x1062),
+    };
+    let mut found = search.run(method, &mut *progress)?;
+    let Some(width) = settings.width else { return Ok(found) };
+    for _ in 0..DOUBLINGS {
+        if found.width() <= width {
+            break;
+        }
+        search.double(&found);
+        found = search.run(method, &mut *progress)?;
+    }
+    found.width_reached = Some(found.width() <= width);
+    Ok(found)
+}
+
+impl Search<'_> {
+    /// Twice the work: longer ladders, more chains where the margins are wide, else more
+    /// temperatures.
+    fn double(&mut self, found: &LogPartition) {
+        let noise = 4.0 * found.std_error;
+        if found.method == Method::Bar {
+            self.settings.sweeps = Some(2 * self.tempering_sweeps(found.method));
+        } else if 2.0 * noise > found.width() {
+            self.settings.chains = Some(2 * found.chains);
+        } else {
+            self.settings.betas = Some(2 * found.betas);
+        }
+    }
+}

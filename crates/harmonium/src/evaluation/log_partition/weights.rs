@@ -1,0 +1,107 @@
+//! What a set of importance weights says about the ratio it estimates.
+//!
+//! The mean of $n$ independent weights is an unbiased estimate of $r = Z_1/Z_0$, so its logarithm
+//! is a stochastic lower bound on $\ln r$ (Jensen), and by Markov's inequality
+//! $P(\hat r \ge r\,e^a) \le e^{-a}$ however wild the weights are.
+
+use crate::units::log_sum_exp;
+
+/// The normal quantile of a one-sided 97.5 %.
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
+
+/// Importance weights, summed up.
+#[derive(Clone, Debug)]
+pub(super) struct Summary {
+    /// $\ln$ of their mean.
+    pub(super) log_mean: f64,
+    /// Standard error of the mean, relative to it: by the delta method that of `log_mean`.
+    pub(super) std_error: f64,
+    /// $(\sum w)^2/\sum w^2$.
+    pub(super) effective_samples: f64,
+    skewness: f64,
+    n: usize,
+}
+
+impl Summary {
+    pub(super) fn of(log_weights: &[f64]) -> Self {
+        let n = log_weights.len();
+        let count = n as f64;
+        let log_mean = log_sum_exp(log_weights) - count.ln();
+        let relative: Vec<f64> = log_weights.iter().map(|l| (l - log_mean).exp()).collect();
+        let moment =
+            |power: i32| relative.iter().map(|w| (w - 1.0).powi(power)).sum::<f64>() / count;
+        let variance = moment(2);
+        let squares: f64 = relative.iter().map(|w| w * w).sum();
+        Self {
+            log_mean,
+            std_error: (variance / (count - 1.0).max(1.0)).sqrt(),
+            effective_samples: count * count / squares,
+            skewness: if variance > 0.0 { moment(3) / variance.powf(1.5) } else { 0.0 },
+            n,
+        }
+    }
+
+    /// How far $\ln r$ may lie below `log_mean`, one-sided 97.5 %: Student's interval of the mean,
+    /// or Markov's inequality where the weights are too wild for it.
+    pub(super) fn margin_below(&self) -> f64 {
+        let normal = 1.0 - student(self.n.saturating_sub(1)) * self.std_error;
+        let markov = 40.0_f64.ln();
+        if normal > 0.0 { (-normal.ln()).min(markov) } else { markov }
+    }
+
+    /// How far $\ln r$ may lie above `log_mean`, one-sided 97.5 %. The weights are skewed to the
+    /// right, so a mean that misses the large ones looks surer than it is: Student's quantile is
+    /// corrected for it (Hall 1992, the first term of the Edgeworth expansion).
+    pub(super) fn margin_above(&self) -> f64 {
+        let skew = self.skewness.max(0.0) * (2.0 * Z * Z + 1.0) / (6.0 * (self.n as f64).sqrt());
+        (student(self.n.saturating_sub(1)) + skew) * self.std_error
+    }
+}
+
+/// Student's quantile of a one-sided 97.5 %.
+pub(super) fn student(degrees: usize) -> f64 {
+    // Beyond the table, Fisher's expansion in 1/degrees is good to three decimals.
+    const FIRST: [f64; 10] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    if degrees == 0 {
+        return f64::INFINITY;
+    }
+    if let Some(t) = FIRST.get(degrees - 1) {
+        return *t;
+    }
+    let nu = degrees as f64;
+    let first = (Z.powi(3) + Z) / 4.0;
+    let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0;
+    let third = (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0;
+    Z + first / nu + second / nu.powi(2) + third / nu.powi(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_quantiles_are_those_of_the_tables() {
+        for (degrees, t) in [(1, 12.706), (11, 2.201), (20, 2.086), (30, 2.042), (99, 1.984)] {
+            assert!((student(degrees) - t).abs() < 1e-3, "{degrees}");
+        }
+        assert!((student(1_000_000) - Z).abs() < 1e-5);
+        assert!(student(0).is_infinite());
+    }
+
+    #[test]
+    fn equal_weights_leave_no_doubt() {
+        let summary = Summary::of(&[-700.0; 8]);
+        assert!((summary.log_mean + 700.0).abs() < 1e-12);
+        assert!((summary.effective_samples - 8.0).abs() < 1e-9);
+        assert_eq!(summary.std_error, 0.0);
+        assert_eq!((summary.margin_below(), summary.margin_above()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn wild_weights_are_left_to_markov() {
+        let summary = Summary::of(&[0.0, -50.0, -60.0, -80.0]);
+        assert!((summary.effective_samples - 1.0).abs() < 1e-9);
+        assert!((summary.margin_below() - 40.0_f64.ln()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,283 @@
+//! $\ln \sum_{x_\text{free}} e^{-E(x)}$ of each row of data: $\ln p(v)$ before $\ln Z$ is taken off.
+//!
+//! In closed form where the free units do not see each other, by enumeration where that is cheap.
+//! Elsewhere (deep machines, hidden lateral couplings) each row is annealed on its own, from the
+//! factorised $q$ that mean field finds to the posterior:
+//!
+//! $$\underbrace{-\langle E\rangle_q + H(q)}_\text{bound} \;\le\;
+//!   \underbrace{E[\ln \overline{w}]}_\text{forward} \;\le\; \ln\sum_h e^{-E(v,h)} \;\le\;
+//!   \underbrace{-E[\ln \overline{w}']}_\text{backward}$$
+//!
+//! The first two are bounds. The last is one if its chains start at samples of the posterior; they
+//! start where the forward chains are after as many sweeps again, which is a belief.
+
+use super::bound;
+use super::log_partition::{Bracket, Sides, anneal};
+use crate::error::Error;
+use crate::exact;
+use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::sampling::{
+    Clamp, Collapsed, MeanField, Tempering, Variates, independent, infer, posterior_factorises,
+};
+use harmonium_kernels::random::Stream;
+
+/// Binary logarithm of the number of terms up to which each row is enumerated.
+const ENUMERATE_LOG2: f64 = 14.0;
+/// Rows of chains that are led together: bounds the memory.
+const TOGETHER: usize = 1024;
+
+/// How a sum was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// In closed form or by enumeration.
+    Exact,
+    /// By mean field alone: a bound.
+    Bounded,
+    /// By annealing from mean field to the posterior and back.
+    Annealed,
+}
+
+/// How much work goes into each row.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Temperatures between mean field and posterior, at least 2.
+    pub betas: usize,
+    /// Chains for each row, at least 2.
+    pub chains: usize,
+    /// The mean field it starts from.
+    pub mean_field: MeanField,
+    /// The root of all randomness.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { betas: 40, chains: 8, mean_field: MeanField::default(), seed: 0 }
+    }
+}
+
+/// The sums of a number of rows.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    /// How they were found.
+    pub how: How,
+    /// The estimate of each row, in nats.
+    pub rows: Vec<f64>,
+    /// The variational bound of each row.
+    pub bounds: Vec<f64>,
+    /// A stochastic lower bound of each row, without a margin.
+    pub lower: Vec<f64>,
+    /// A stochastic upper bound of each row, as good as the chains mixed; without a margin.
+    pub upper: Vec<f64>,
+    /// Standard error of each estimate, and of the two sides.
+    pub std_errors: Vec<[f64; 3]>,
+}
+
+impl Sums {
+    /// No rows yet.
+    pub fn none() -> Self {
+        let empty = Vec::new;
+        Self {
+            how: How::Exact,
+            rows: empty(),
+            bounds: empty(),
+            lower: empty(),
+            upper: empty(),
+            std_errors: Vec::new(),
+        }
+    }
+
+    /// Adds those of further rows.
+    pub fn extend(&mut self, more: Self) {
+        if more.how != How::Exact {
+            self.how = more.how;
+        }
+        self.rows.extend(more.rows);
+        self.bounds.extend(more.bounds);
+        self.lower.extend(more.lower);
+        self.upper.extend(more.upper);
+        self.std_errors.extend(more.std_errors);
+    }
+
+    fn exactly(rows: Vec<f64>, bounds: Vec<f64>) -> Self {
+        let std_errors = vec![[0.0; 3]; rows.len()];
+        let (lower, upper) = (rows.clone(), rows.clone());
+        Self { how: How::Exact, rows, bounds, lower, upper, std_errors }
+    }
+
+    /// What the interval of a mean over the rows is.
+    pub fn bracket(&self) -> Bracket {
+        if self.how == How::Exact { Bracket::Bound } else { Bracket::Heuristic }
+    }
+}
+
+/// The sums over the units that `clamp` leaves free, whole layers of them, in each row of `x`.
+/// First row number `first` and the seed address the variates.
+///
+/// # Errors
+///
+/// If clamp, state or settings do not fit, or memory ends.
+pub fn log_sums(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    first: usize,
+    settings: &Settings,
+) -> Result<Sums, Error> {
+    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+    if posterior_factorises(machine, clamp) {
+        return Ok(Sums::exactly(bounds.clone(), bounds));
+    }
+    if exact::log2_terms(machine, clamp, x.n_rows())? <= ENUMERATE_LOG2 {
+        return Ok(Sums::exactly(exact::log_sums(machine, clamp, x)?, bounds));
+    }
+    annealed(machine, engine, clamp, &means, bounds, first, settings)
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), Error> {
+        for (name, n) in [("betas", self.betas), ("chains", self.chains)] {
+            if n < 2 {
+                return Err(Error::Setting { name, value: n.to_string(), range: "at least 2" });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The means of $q$, and its bound.
+fn mean_field(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    settings: &Settings,
+) -> Result<(State, Vec<f64>), Error> {
+    settings.check()?;
+    let mut means = x.clone();
+    infer(machine, engine, clamp, &mut means, settings.mean_field)?;
+    let bounds = bound::unnormalised(machine, clamp, &means)?;
+    Ok((means, bounds))
+}
+
+/// The variational bound of each row in the place of its sum: cheap, and too small where hidden
+/// units see each other.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub fn bounds(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    settings: &Settings,
+) -> Result<Sums, Error> {
+    let (_, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+    let how = if posterior_factorises(machine, clamp) { How::Exact } else { How::Bounded };
+    Ok(Sums { how, ..Sums::exactly(bounds.clone(), bounds) })
+}
+
+/// Sums by annealing, whatever the machine is: what [`log_sums`] does where nothing else helps.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub fn annealed_log_sums(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    first: usize,
+    settings: &Settings,
+) -> Result<Sums, Error> {
+    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+    annealed(machine, engine, clamp, &means, bounds, first, settings)
+}
+
+fn annealed(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    means: &State,
+    bounds: Vec<f64>,
+    first: usize,
+    settings: &Settings,
+) -> Result<Sums, Error> {
+    let whole = |l: LayerId| clamp.holds_layer(l) || clamp.frees_layer(l);
+    if let Some(l) = machine.layer_ids().find(|&l| !whole(l)) {
+        return Err(Error::Topology {
+            model: "annealing towards a posterior",
+            expected: "whole layers that are held",
+            found: format!("layer `{}` is held in part", machine.layer(l).name),
+        });
+    }
+    let mut sums = Sums { how: How::Annealed, bounds, ..Sums::none() };
+    let at_once = (TOGETHER / settings.chains).max(1);
+    for start in (0..means.n_rows()).step_by(at_once) {
+        let rows = start..(start + at_once).min(means.n_rows());
+        let stream = Stream::new(settings.seed).fork(0x5_c07e).fork((first + start) as u64);
+        let stacked = repeated(machine, means, rows, settings.chains)?;
+        for (base, sides) in both_ways(machine, engine, clamp, &stacked, settings, stream)? {
+            sums.rows.push(base + sides.middle);
+            sums.lower.push(base + sides.forward);
+            sums.upper.push(base + sides.backward);
+            sums.std_errors.push([sides.std_error, sides.forward_error, sides.backward_error]);
+        }
+    }
+    Ok(sums)
+}
+
+/// Each of the rows `n` times, one after the other.
+fn repeated(
+    machine: &Machine,
+    x: &State,
+    rows: std::ops::Range<usize>,
+    n: usize,
+) -> Result<State, Error> {
+    let mut out = State::zeros(machine, rows.len() * n)?;
+    for l in machine.layer_ids() {
+        for (i, row) in rows.clone().enumerate() {
+            for chain in 0..n {
+                out.set_row(l, i * n + chain, x.row(l, row))?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Anneals to the posterior, sweeps on, and anneals back: for each row the base's sum, and what
+/// the weights say about the rest.
+fn both_ways(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    means: &State,
+    settings: &Settings,
+    stream: Stream,
+) -> Result<Vec<(f64, Sides)>, Error> {
+    let base = Base::of_rows(machine, means);
+    let mut x = independent(machine, &base, means.n_rows(), stream.fork(0))?;
+    for l in machine.layer_ids().filter(|&l| clamp.holds_layer(l)) {
+        for row in 0..x.n_rows() {
+            x.set_row(l, row, means.row(l, row))?;
+        }
+    }
+    let mut collapsed = Collapsed::new(machine, engine, &base, clamp, &x)?;
+    let mut betas = Tempering::even_ladder(settings.betas);
+    let forward = anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
+    let ones = vec![1.0; x.n_rows()];
+    for sweep in 0..settings.betas {
+        collapsed.sweep(&mut x, &ones, Variates { stream: stream.fork(2), sweep });
+    }
+    betas.reverse();
+    let backward = anneal(&mut collapsed, &mut x, &betas, stream.fork(3), &mut |_| {});
+    let reversible = collapsed.is_reversible();
+    let weights = forward.chunks_exact(settings.chains).zip(backward.chunks_exact(settings.chains));
+    let rows = weights.enumerate().map(|(i, (up, down))| {
+        let base = collapsed.base_log_partition(i * settings.chains);
+        (base, Sides::new(up, down, reversible))
+    });
+    Ok(rows.collect())
+}

@@ -1,0 +1,387 @@
+//! Gibbs sampling between a base and a machine, with the weight of what is left when some layers
+//! are summed out.
+//!
+//! The free layers are split in two. $S$ is the largest set of layers that see neither each other
+//! nor themselves; $K$ is the rest. With $E_\beta = (1-\beta)E_\text{base} + \beta E$,
+//!
+//! $$\ln p^*_\beta(x_K) = \sum_{l \in S} \Gamma_l\bigl((1-\beta) b^\text{base}_l + \beta\theta_l\bigr)
+//!   - E_\text{base}(x_K) - \beta A(x_K), \qquad A = E(x_K, x_S = 0) - E_\text{base}(x_K)$$
+//!
+//! where $\Gamma$ is `log_partition` of the units and $\theta$ their input. Differences of
+//! $\ln p^*$ in $\beta$ are what annealed importance sampling and Bennett's ratio are made of; the
+//! $\theta$ that they need is also what samples $S$, so a sweep with its weight costs two products.
+//! What is held by a clamp is part of the energy: then all this is about the posterior.
+
+use super::gibbs::mark;
+use super::packed::{natural_parameters, resolution};
+use super::walk::{Heat, Response, Walk};
+use super::{Clamp, free_layers};
+use crate::error::Error;
+use crate::machine::{
+    Base, Engine, LayerId, Machine, Meaning, Precision, Source, State, add_input, pair_energy,
+    with_scratch,
+};
+use crate::units::{Draw, Units};
+use harmonium_kernels::dense::dot;
+use harmonium_kernels::line::{TILE, Wide};
+use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::response::{sample, temper};
+use harmonium_kernels::softplus::sum_softplus;
+use rayon::prelude::*;
+
+/// Numbers to work on below which waking other threads costs more than they save.
+const WORTH_THREADS: usize = 50_000;
+
+/// Tiles of one word of packed bits.
+const TILES: usize = 64 / TILE;
+
+/// A machine between its base and itself, seen through the layers that are not summed out.
+pub(crate) struct Collapsed<'a> {
+    engine: &'a Engine,
+    base: &'a Base,
+    clamp: &'a Clamp,
+    summed: Vec<LayerId>,
+    kept: Vec<LayerId>,
+    /// $E$ of what is held, the same at every step: one for each row, or for all.
+    held: Vec<f64>,
+    /// For each kept layer $b^\text{base} - b$, what is held being part of $b$; by row if there
+    /// is such a part.
+    gaps: Vec<Vec<f64>>,
+    /// The machine without offsets: its weights among kept layers, if there are any.
+    folded: Machine,
+    pairs: Vec<usize>,
+    sources: Vec<Source>,
+    theta: Vec<Wide>,
+}
+
+/// Which variates a step uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Variates {
+    pub(crate) stream: Stream,
+    pub(crate) sweep: usize,
+}
+
+impl<'a> Collapsed<'a> {
+    /// Prepares for rows like those of `x`, of which only what is held is looked at. A clamp holds
+    /// whole layers here.
+    pub(crate) fn new(
+        machine: &Machine,
+        engine: &'a Engine,
+        base: &'a Base,
+        clamp: &'a Clamp,
+        x: &State,
+    ) -> Result<Self, Error> {
+        clamp.check(machine, x.n_rows())?;
+        x.check(machine)?;
+        let folded = machine.without_offsets()?;
+        let free = free_layers(machine, clamp);
+        let (summed, kept) = split(machine, &free);
+        let is_kept = |l: LayerId| kept.contains(&l);
+        let is_held = |l: LayerId| clamp.holds_layer(l);
+        let couplings = folded.couplings().iter().enumerate();
+        let pairs = couplings.filter(|(_, c)| is_kept(c.between.0) && is_kept(c.between.1));
+        let pairs = pairs.map(|(i, _)| i).collect();
+        let n_held = folded.layer_ids().filter(|&l| is_held(l)).count();
+        let by_row = n_held > 0 || base.differs_by_row();
+        let rows = if by_row { x.n_rows() } else { 1 };
+        let held = (0..rows).map(|row| {
+            let own = folded.layer_ids().filter(|&l| is_held(l));
+            let own: f64 = own.map(|l| folded.layer(l).energy(x.row(l, row))).sum();
+            let inside = folded.couplings().iter();
+            let inside = inside.filter(|c| is_held(c.between.0) && is_held(c.between.1));
+            let pair = |(a, b)| (x.row(a, row), x.row(b, row));
+            let pairs = inside.map(|c| {
+                let (a, b) = pair(c.between);
+                pair_energy(&c.weights, a, b)
+            });
+            folded.constant() + own - pairs.sum::<f64>()
+        });
+        let held = held.collect();
+        let gap = |&l: &LayerId| {
+            let one = |row: usize| {
+                let mut field = folded.layer(l).bias.clone();
+                for c in folded.couplings() {
+                    if let Some(m) = c.other_end(l).filter(|&m| is_held(m)) {
+                        add_input(c, l, x.row(m, row), &mut field);
+                    }
+                }
+                let base = base.bias_in(l, row).iter();
+                base.zip(field).map(|(base, own)| base - own).collect::<Vec<f64>>()
+            };
+            (0..rows).flat_map(one).collect::<Vec<f64>>()
+        };
+        let gaps = kept.iter().map(gap).collect();
+        let (sources, theta) = (Vec::new(), Vec::new());
+        Ok(Self { engine, base, clamp, summed, kept, held, gaps, folded, pairs, sources, theta })
+    }
+
+    /// Whether a step from a row to another is as likely as the step back: no two layers that
+    /// are sampled one after the other see each other.
+    pub(crate) fn is_reversible(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// $\ln Z$ of the base over the free layers, in one row.
+    pub(crate) fn base_log_partition(&self, row: usize) -> f64 {
+        let free = self.summed.iter().chain(&self.kept);
+        let layer = |&l: &LayerId| {
+            let units = self.folded.layer(l).units;
+            units.log_partition(self.base.bias_in(l, row), &self.base.precision[l.0])
+        };
+        free.map(layer).sum()
+    }
+
+    /// $\ln p^*_\beta(x_K) + E_\text{base}(x_K)$ of each row, at the $\beta$ of each row in each
+    /// of `betas`: differences between them are what matters.
+    pub(crate) fn log_densities(&mut self, x: &mut State, betas: &[&[f64]]) -> Vec<Vec<f64>> {
+        self.densities(x, betas, None)
+    }
+
+    /// Adds $\ln p^*_\text{to}(x_K) - \ln p^*_\text{from}(x_K)$ to the weight of each row, then
+    /// sweeps all rows once at `to`.
+    pub(crate) fn step(
+        &mut self,
+        x: &mut State,
+        (from, to): (f64, f64),
+        log_weights: &mut [f64],
+        variates: Variates,
+    ) {
+        mark(x, self.clamp, Meaning::Values);
+        let (from, to) = (vec![from; x.n_rows()], vec![to; x.n_rows()]);
+        let logs = self.densities(x, &[&from, &to], Some(variates));
+        for ((weight, before), after) in log_weights.iter_mut().zip(&logs[0]).zip(&logs[1]) {
+            *weight += after - before;
+        }
+        self.sample_kept(x, &to, variates);
+    }
+
+    /// Sweeps each row at its own $\beta$.
+    pub(crate) fn sweep(&mut self, x: &mut State, betas: &[f64], variates: Variates) {
+        mark(x, self.clamp, Meaning::Values);
+        self.densities(x, &[betas], Some(variates));
+        self.sample_kept(x, betas, variates);
+    }
+
+    fn sample_kept(&self, x: &mut State, betas: &[f64], variates: Variates) {
+        let Variates { stream, sweep } = variates;
+        let heat = Heat::Mixed { base: self.base, betas };
+        let walk = Walk { engine: self.engine, clamp: self.clamp, heat, step: 1.0 };
+        walk.visit_all(x, &self.kept, Response::Sample { stream, sweep });
+    }
+
+    /// The densities, and samples of the summed layers at the last of `betas` if asked for.
+    fn densities(
+        &mut self,
+        x: &mut State,
+        betas: &[&[f64]],
+        draw: Option<Variates>,
+    ) -> Vec<Vec<f64>> {
+        let slopes = self.slopes(x);
+        let of = |beta: &&[f64]| beta.iter().zip(&slopes).map(|(b, a)| -b * a).collect();
+        let mut logs: Vec<Vec<f64>> = betas.iter().map(of).collect();
+        for l in self.summed.clone() {
+            let bits = matches!(self.engine.layers()[l.0].units, Units::Binary | Units::Spin);
+            let kernels = self.engine.precision() != Precision::F64;
+            if bits && kernels && !self.base.differs_by_row() {
+                self.sum_bits(x, l, betas, &mut logs, draw);
+            } else {
+                self.sum_units(x, l, betas, &mut logs, draw);
+            }
+        }
+        logs
+    }
+
+    /// $A$ of each row.
+    fn slopes(&self, x: &State) -> Vec<f64> {
+        let slope = |row: usize| {
+            let mut slope = self.held[if self.held.len() > 1 { row } else { 0 }];
+            for (&l, gaps) in self.kept.iter().zip(&self.gaps) {
+                let layer = self.folded.layer(l);
+                let start = if gaps.len() > layer.len() { row * layer.len() } else { 0 };
+                slope += self.own_gap(x, l, row, &gaps[start..start + layer.len()]);
+            }
+            for &i in &self.pairs {
+                let c = &self.folded.couplings()[i];
+                let (a, b) = (x.row(c.between.0, row), x.row(c.between.1, row));
+                slope -= pair_energy(&c.weights, a, b);
+            }
+            slope
+        };
+        let dear = !self.pairs.is_empty();
+        if dear && x.n_rows() * self.folded.n_parameters() > WORTH_THREADS {
+            return (0..x.n_rows()).into_par_iter().map(slope).collect();
+        }
+        (0..x.n_rows()).map(slope).collect()
+    }
+
+    /// $E_l(x) - E^\text{base}_l(x)$ of one row, what is held being part of $E_l$.
+    fn own_gap(&self, x: &State, l: LayerId, row: usize, gap: &[f64]) -> f64 {
+        let layer = self.folded.layer(l);
+        let Some(bits) = x.layers[l.0].bits() else {
+            let values = x.row(l, row);
+            let precisions = layer.precision.iter().zip(&self.base.precision[l.0]);
+            let quadratic = precisions.zip(values).map(|((g, b), x)| 0.5 * (g - b) * x * x);
+            return dot(gap, values) + quadratic.sum::<f64>();
+        };
+        let mut on = 0.0;
+        for (&word, gap) in bits.row(row).iter().zip(gap.chunks(64)) {
+            let mut word = word;
+            while word != 0 {
+                on += gap[word.trailing_zeros() as usize];
+                word &= word - 1;
+            }
+        }
+        // A spin is 2u - 1.
+        if layer.units == Units::Spin { 2.0 * on - gap.iter().sum::<f64>() } else { on }
+    }
+
+    /// Adds what layer `l` sums to, its units being bits in the kernels.
+    fn sum_bits(
+        &mut self,
+        x: &mut State,
+        l: LayerId,
+        betas: &[&[f64]],
+        logs: &mut [Vec<f64>],
+        draw: Option<Variates>,
+    ) {
+        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
+        self.engine.prepare(l, x, &mut self.sources);
+        self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
+        let base: Vec<f64> = self.base.bias_in(l, 0).iter().map(|b| layer.scale * b).collect();
+        let words = self.sample_bits(l, n_rows, &base, betas.last().copied().zip(draw));
+        if draw.is_some() {
+            let bits = x.layers[l.0].bits_mut(n_rows);
+            words.iter().enumerate().for_each(|(panel, words)| bits.set_panel(panel, words));
+        }
+        let row_sums = |row: usize| {
+            let (mut own, mut mixed) = (vec![0.0; layer.len], vec![0.0; layer.len]);
+            for (tile, own) in own.chunks_mut(TILE).enumerate() {
+                let tile = &self.theta[tile * n_rows + row].0;
+                own.iter_mut().zip(tile).for_each(|(o, t)| *o = f64::from(*t));
+            }
+            let sum = |beta: &&[f64]| {
+                let beta = beta[row];
+                let pairs = mixed.iter_mut().zip(&own).zip(&base);
+                pairs.for_each(|((m, t), b)| *m = b + beta * (t - b));
+                // ln 2cosh(t) = ln(1 + exp(2t)) - t, and a spin's numbers here are 2t.
+                let shift = layer.shift / layer.scale;
+                let linear = if shift == 0.0 { 0.0 } else { shift * mixed.iter().sum::<f64>() };
+                sum_softplus(&mixed) + linear
+            };
+            betas.iter().map(sum).collect::<Vec<f64>>()
+        };
+        add_rows(n_rows * layer.len, n_rows, logs, row_sums);
+    }
+
+    /// Computes $s\theta$ of layer `l` and, if asked for, samples it at the given $\beta$ of each
+    /// row: the words of each panel.
+    fn sample_bits(
+        &mut self,
+        l: LayerId,
+        n_rows: usize,
+        base: &[f64],
+        draw: Option<(&[f64], Variates)>,
+    ) -> Vec<Vec<u64>> {
+        let (engine, sources) = (self.engine, &self.sources);
+        let resolution = resolution(engine.precision());
+        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+        let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+        let (base, betas) = (single(base), draw.map_or_else(Vec::new, |d| single(d.0)));
+        let panel = |(panel, theta): (usize, &mut [Wide])| {
+            let mut words = vec![0_u64; n_rows];
+            for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
+                let tile = panel * TILES + half;
+                with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
+                let Some((_, Variates { stream, sweep })) = draw else { continue };
+                let mut line = Wide::ZERO;
+                line.0.iter_mut().zip(&base[tile * TILE..]).for_each(|(l, b)| *l = *b);
+                let mut mixed = theta.to_vec();
+                temper(&mut mixed, &betas, &line);
+                let (site, mut bits) = (Site::new(0, sweep, l.0), vec![0; n_rows]);
+                let number = u32::try_from(tile).unwrap_or(u32::MAX);
+                sample(&mixed, stream, site, number, resolution, &mut bits);
+                for (word, bits) in words.iter_mut().zip(bits) {
+                    *word |= u64::from(bits) << (half * TILE);
+                }
+            }
+            words
+        };
+        let parallel =
+            n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1;
+        let size = TILES * n_rows.max(1);
+        if parallel {
+            self.theta.par_chunks_mut(size).enumerate().map(panel).collect()
+        } else {
+            self.theta.chunks_mut(size).enumerate().map(panel).collect()
+        }
+    }
+
+    /// Adds what layer `l` sums to, by the verbs of its units.
+    fn sum_units(
+        &mut self,
+        x: &mut State,
+        l: LayerId,
+        betas: &[&[f64]],
+        logs: &mut [Vec<f64>],
+        draw: Option<Variates>,
+    ) {
+        let layer = self.folded.layer(l);
+        let (n_rows, len) = (x.n_rows(), layer.len());
+        let theta = natural_parameters(self.engine, x, l);
+        let mix = |row: usize, beta: f64| {
+            let mix = |(own, base): (&f64, &f64)| (1.0 - beta) * base + beta * own;
+            let own = &theta[row * len..(row + 1) * len];
+            let theta: Vec<f64> = own.iter().zip(self.base.bias_in(l, row)).map(mix).collect();
+            let precision = layer.precision.iter().zip(&self.base.precision[l.0]).map(mix);
+            (theta, precision.collect::<Vec<f64>>())
+        };
+        let row_sums = |row: usize| {
+            let sum = |beta: &&[f64]| {
+                let (theta, precision) = mix(row, beta[row]);
+                layer.units.log_partition(&theta, &precision)
+            };
+            betas.iter().map(sum).collect::<Vec<f64>>()
+        };
+        add_rows(n_rows * len, n_rows, logs, row_sums);
+        let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) else { return };
+        let mut values = vec![0.0; n_rows * len];
+        let respond = |(row, out): (usize, &mut [f64])| {
+            let (mut theta, precision) = mix(row, last[row]);
+            let draw = Draw { stream, site: Site::new(row, sweep, l.0), start: 0 };
+            layer.units.sample_in_place(&mut theta, &precision, draw);
+            out.copy_from_slice(&theta);
+        };
+        if n_rows * len > WORTH_THREADS {
+            values.par_chunks_exact_mut(len).enumerate().for_each(respond);
+        } else {
+            values.chunks_exact_mut(len).enumerate().for_each(respond);
+        }
+        x.set_layer(l, &values);
+    }
+}
+
+/// Adds numbers of each row, in parallel if the `work` is worth it.
+fn add_rows(
+    work: usize,
+    n_rows: usize,
+    logs: &mut [Vec<f64>],
+    row_sums: impl Fn(usize) -> Vec<f64> + Sync + Send,
+) {
+    let sums: Vec<Vec<f64>> = if work > WORTH_THREADS && rayon::current_num_threads() > 1 {
+        (0..n_rows).into_par_iter().with_min_len(8).map(row_sums).collect()
+    } else {
+        (0..n_rows).map(row_sums).collect()
+    };
+    for (row, sums) in sums.iter().enumerate() {
+        logs.iter_mut().zip(sums).for_each(|(log, sum)| log[row] += sum);
+    }
+}
+
+/// The free layers that are summed out, and those that are kept: the most entries that see
+/// neither each other nor themselves go.
+fn split(machine: &Machine, free: &[LayerId]) -> (Vec<LayerId>, Vec<LayerId>) {
+    let alone: Vec<LayerId> = free.iter().copied().filter(|&l| !machine.has_lateral(l)).collect();
+    let (summed, _) = machine.heaviest_uncoupled(&alone, |l| machine.layer(l).len() as f64);
+    let kept = free.iter().copied().filter(|l| !summed.contains(l)).collect();
+    (summed, kept)
+}
