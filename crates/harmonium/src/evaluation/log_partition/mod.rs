@@ -242,7 +242,7 @@ impl Search<'_> {
     }
 
     /// About how many sweeps of single chains a method takes.
-    fn work(&self, method: Method) -> Result<u64, Error> {
+    fn work(&self, method: Method) -> u64 {
         let annealing = self.n_chains() * (self.n_betas() - 1);
         let climbing = self.tempering_sweeps(method);
         let pilot = schedule::work(self.n_betas());
@@ -253,11 +253,11 @@ impl Search<'_> {
             Method::Sandwich if sandwich::starts(self) == Starts::Exact => pilot + 2 * annealing,
             Method::Sandwich => pilot + 2 * annealing + climbing,
         };
-        Ok(work as u64)
+        work as u64
     }
 
     fn run(&self, method: Method, tell: Progress<'_>) -> Result<LogPartition, Error> {
-        let report = &mut Report { done: 0, total: self.work(method)?, tell };
+        let report = &mut Report { done: 0, total: self.work(method), tell };
         match method {
             Method::Exact => exact::log_partition(self.machine).map(LogPartition::exactly),
             Method::Ais => ais::estimate(self, report),
