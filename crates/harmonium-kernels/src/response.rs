@@ -71,6 +71,56 @@ fn temper_portable(theta: &mut [Wide], betas: &[f32], base: &Wide) {
     }
 }
 
+/// How far a natural parameter may move in one step of [`anneal`]: the first term that its series
+/// leaves out is then below $3\cdot10^{-8}$.
+pub const FARTHEST: f32 = 0.05;
+
+fast! {
+    /// For each row $\sum_l g(a + \delta) - g(a)$ with $g(t) = \ln(1 + e^t) + c\,t$, where
+    /// $a = \text{base} + \text{from}\,(\theta - \text{base})$ and
+    /// $\delta = \text{step}\,(\theta - \text{base})$ is small:
+    /// $$\delta\Bigl(p + c + \delta\bigl(\tfrac12 q + \delta\,\tfrac16 q(1-2p)\bigr)\Bigr),
+    ///   \qquad p = \sigma(a),\; q = p(1-p).$$
+    /// `betas` holds from and step. The sums are added to `sums`, and the largest $|\delta|$ is
+    /// returned.
+    pub fn anneal[](
+        theta: &[Wide],
+        base: &Wide,
+        betas: (f32, f32),
+        c: f32,
+        sums: &mut [f64],
+    ) -> f32 = anneal_portable;
+}
+
+#[inline(always)]
+fn anneal_portable(
+    theta: &[Wide],
+    base: &Wide,
+    (from, step): (f32, f32),
+    c: f32,
+    sums: &mut [f64],
+) -> f32 {
+    let mut most = [0.0_f32; 8];
+    for (row, out) in theta.iter().zip(sums) {
+        let mut sum = [0.0_f32; 8];
+        let parts = row.0.as_chunks::<8>().0.iter().zip(base.0.as_chunks::<8>().0);
+        for (theta, base) in parts {
+            for l in 0..8 {
+                let gap = theta[l] - base[l];
+                let delta = step * gap;
+                let p = 1.0 / (1.0 + exp_neg(from.mul_add(gap, base[l])));
+                let q = p * (1.0 - p);
+                let cubic = q * (-2.0_f32).mul_add(p, 1.0) * (1.0 / 6.0);
+                let slope = delta.mul_add(delta.mul_add(cubic, 0.5 * q), p + c);
+                sum[l] = delta.mul_add(slope, sum[l]);
+                most[l] = if delta.abs() > most[l] { delta.abs() } else { most[l] };
+            }
+        }
+        *out += sum.iter().map(|x| f64::from(*x)).sum::<f64>();
+    }
+    most.iter().fold(0.0, |a, b| a.max(*b))
+}
+
 /// Packs 32 lanes that are all ones or all zeros.
 #[inline(always)]
 pub(crate) fn pack(lanes: [u32; TILE]) -> u32 {

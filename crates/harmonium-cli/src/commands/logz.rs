@@ -44,7 +44,7 @@ pub(super) fn find(
         means: means_for(machine, remembered),
         seed: common.seed(),
         // Quantised weights are those of another machine, and hardly faster here.
-        precision: Precision::F32,
+        precision: Precision::I16,
         ..Settings::default()
     };
     let bar = progress::bar(0, "ln Z", common);

@@ -84,6 +84,11 @@ fn fast_and_portable_agree_to_the_bit() {
         temper(&mut a, &betas, base);
         temper_portable(&mut b, &betas, base);
         assert_same(&a, &b, "temper");
+        let (mut a, mut b) = (vec![0.5; n], vec![0.5; n]);
+        let finite: Vec<Wide> = lines(n, 1, |u| 90.0 * real(u));
+        let far = anneal(&finite, base, (0.3, 1e-4), -0.5, &mut a);
+        let twin = anneal_portable(&finite, base, (0.3, 1e-4), -0.5, &mut b);
+        assert_eq!((far.to_bits(), a), (twin.to_bits(), b), "anneal");
         for resolution in [Resolution::Coarse, Resolution::Fine] {
             let (mut a, mut b) = (vec![1; n], vec![2; n]);
             sample(&theta, stream, site, 3, resolution, &mut a);
@@ -261,5 +266,34 @@ fn fields_keep_the_mean_and_never_exceed_the_levels() {
         to_fields(&vec![Line([p; TILE]); 256], &[17; TILE], Byte::Low, &mut by_rows);
         let rows: u32 = by_rows.iter().map(|q| u32::from(q.0[31])).sum();
         assert_eq!(rows, sum, "{p}: rows step through all dithers");
+    }
+}
+
+/// Differences of softplus in double precision, for binary units and spins.
+#[test]
+fn a_short_step_of_annealing_is_a_difference() {
+    let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+    let theta: Vec<Wide> = lines(200, 4, |u| 40.0 * real(u));
+    let base = lines::<_, TILE>(1, 9, real)[0];
+    for (from, step) in [(0.0, 1e-4), (0.5, 1e-3), (0.97, -2e-4), (1.0, -1e-3)] {
+        for c in [0.0, -0.5] {
+            let mut sums = vec![0.25; theta.len()];
+            let far = anneal(&theta, &base, (from, step), c, &mut sums);
+            let mut farthest = 0.0_f64;
+            for (row, sum) in theta.iter().zip(&sums) {
+                let (mut expected, mut size) = (0.25, 0.0);
+                for (t, b) in row.0.iter().zip(base.0) {
+                    let gap = f64::from(*t) - f64::from(b);
+                    let delta = f64::from(step) * gap;
+                    let a = f64::from(b) + f64::from(from) * gap;
+                    expected += softplus(a + delta) - softplus(a) + f64::from(c) * delta;
+                    size += delta.abs();
+                    farthest = farthest.max(delta.abs());
+                }
+                let bound = 32.0 * 3e-8 + 1e-6 * size;
+                assert!((sum - expected).abs() < bound, "{sum}, not {expected}");
+            }
+            assert!((f64::from(far) - farthest).abs() <= 1e-6 * farthest);
+        }
     }
 }

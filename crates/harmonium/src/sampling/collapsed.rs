@@ -13,7 +13,7 @@
 //! What is held by a clamp is part of the energy: then all this is about the posterior.
 
 use super::gibbs::mark;
-use super::packed::{natural_parameters, resolution};
+use super::packed::natural_parameters;
 use super::walk::{Heat, Response, Walk};
 use super::{Clamp, free_layers};
 use crate::error::Error;
@@ -25,7 +25,7 @@ use crate::units::{Draw, Units};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
-use harmonium_kernels::response::{sample, temper};
+use harmonium_kernels::response::{FARTHEST, Resolution, anneal, sample, temper};
 use harmonium_kernels::softplus::sum_softplus;
 use rayon::prelude::*;
 
@@ -147,12 +147,68 @@ impl<'a> Collapsed<'a> {
         variates: Variates,
     ) {
         mark(x, self.clamp, Meaning::Values);
-        let (from, to) = (vec![from; x.n_rows()], vec![to; x.n_rows()]);
-        let logs = self.densities(x, &[&from, &to], Some(variates));
-        for ((weight, before), after) in log_weights.iter_mut().zip(&logs[0]).zip(&logs[1]) {
-            *weight += after - before;
+        let slopes = self.slopes(x);
+        log_weights.iter_mut().zip(slopes).for_each(|(w, a)| *w -= (to - from) * a);
+        let betas = [vec![from; x.n_rows()], vec![to; x.n_rows()]];
+        for l in self.summed.clone() {
+            if self.in_kernels(l) {
+                self.step_bits(x, l, (from, to), &betas, log_weights, variates);
+                continue;
+            }
+            let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
+            self.sum_units(x, l, &[&betas[0], &betas[1]], &mut logs, Some(variates));
+            add_difference(&logs, log_weights);
         }
-        self.sample_kept(x, &to, variates);
+        self.sample_kept(x, &betas[1], variates);
+    }
+
+    fn worth_threads(&self, n_rows: usize) -> bool {
+        n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1
+    }
+
+    /// Whether layer `l` is bits of the kernels, with one base for all rows.
+    fn in_kernels(&self, l: LayerId) -> bool {
+        let bits = matches!(self.engine.layers()[l.0].units, Units::Binary | Units::Spin);
+        bits && self.engine.precision() != Precision::F64 && !self.base.differs_by_row()
+    }
+
+    /// Adds to the weights what layer `l` sums to, and samples it at the second temperature. Steps
+    /// so short that a series gives the difference need no logarithm.
+    fn step_bits(
+        &mut self,
+        x: &mut State,
+        l: LayerId,
+        (from, to): (f64, f64),
+        betas: &[Vec<f64>; 2],
+        log_weights: &mut [f64],
+        variates: Variates,
+    ) {
+        let base = self.bits_of(x, l, Some((&betas[1], variates)));
+        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
+        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+        let (step, c) = ((from as f32, (to - from) as f32), (layer.shift / layer.scale) as f32);
+        // Columns beyond the last have neither weights nor a base: they stay where they are.
+        let tile = |(tile, theta): (usize, &[Wide])| {
+            let mut sums = vec![0.0; n_rows];
+            let farthest = anneal(theta, &line_of(&base, tile), step, c, &mut sums);
+            (farthest, sums)
+        };
+        let tiles: Vec<(f32, Vec<f64>)> = if self.worth_threads(n_rows) {
+            self.theta.par_chunks_exact(n_rows).enumerate().map(tile).collect()
+        } else {
+            self.theta.chunks_exact(n_rows).enumerate().map(tile).collect()
+        };
+        let farthest =
+            tiles.iter().fold(0.0_f32, |most, (d, _)| if *d <= most { most } else { *d });
+        if farthest <= FARTHEST {
+            for (_, sums) in &tiles {
+                log_weights.iter_mut().zip(sums).for_each(|(w, s)| *w += s);
+            }
+            return;
+        }
+        let mut logs = [vec![0.0; n_rows], vec![0.0; n_rows]];
+        self.add_softplus(l, n_rows, &base, &[&betas[0], &betas[1]], &mut logs);
+        add_difference(&logs, log_weights);
     }
 
     /// Sweeps each row at its own $\beta$.
@@ -180,10 +236,9 @@ impl<'a> Collapsed<'a> {
         let of = |beta: &&[f64]| beta.iter().zip(&slopes).map(|(b, a)| -b * a).collect();
         let mut logs: Vec<Vec<f64>> = betas.iter().map(of).collect();
         for l in self.summed.clone() {
-            let bits = matches!(self.engine.layers()[l.0].units, Units::Binary | Units::Spin);
-            let kernels = self.engine.precision() != Precision::F64;
-            if bits && kernels && !self.base.differs_by_row() {
-                self.sum_bits(x, l, betas, &mut logs, draw);
+            if self.in_kernels(l) {
+                let base = self.bits_of(x, l, betas.last().copied().zip(draw));
+                self.add_softplus(l, x.n_rows(), &base, betas, &mut logs);
             } else {
                 self.sum_units(x, l, betas, &mut logs, draw);
             }
@@ -235,24 +290,31 @@ impl<'a> Collapsed<'a> {
         if layer.units == Units::Spin { 2.0 * on - gap.iter().sum::<f64>() } else { on }
     }
 
-    /// Adds what layer `l` sums to, its units being bits in the kernels.
-    fn sum_bits(
-        &mut self,
-        x: &mut State,
-        l: LayerId,
-        betas: &[&[f64]],
-        logs: &mut [Vec<f64>],
-        draw: Option<Variates>,
-    ) {
+    /// Computes $s\theta$ of layer `l`, whose units are bits in the kernels, and samples it if asked
+    /// for. Returns $s b$ of the base.
+    fn bits_of(&mut self, x: &mut State, l: LayerId, draw: Option<(&[f64], Variates)>) -> Vec<f64> {
         let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
         self.engine.prepare(l, x, &mut self.sources);
         self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
         let base: Vec<f64> = self.base.bias_in(l, 0).iter().map(|b| layer.scale * b).collect();
-        let words = self.sample_bits(l, n_rows, &base, betas.last().copied().zip(draw));
+        let words = self.sample_bits(l, n_rows, &base, draw);
         if draw.is_some() {
             let bits = x.layers[l.0].bits_mut(n_rows);
             words.iter().enumerate().for_each(|(panel, words)| bits.set_panel(panel, words));
         }
+        base
+    }
+
+    /// Adds what a layer sums to whose $s\theta$ is known.
+    fn add_softplus(
+        &self,
+        l: LayerId,
+        n_rows: usize,
+        base: &[f64],
+        betas: &[&[f64]],
+        logs: &mut [Vec<f64>],
+    ) {
+        let layer = &self.engine.layers()[l.0];
         let row_sums = |row: usize| {
             let (mut own, mut mixed) = (vec![0.0; layer.len], vec![0.0; layer.len]);
             for (tile, own) in own.chunks_mut(TILE).enumerate() {
@@ -261,7 +323,7 @@ impl<'a> Collapsed<'a> {
             }
             let sum = |beta: &&[f64]| {
                 let beta = beta[row];
-                let pairs = mixed.iter_mut().zip(&own).zip(&base);
+                let pairs = mixed.iter_mut().zip(&own).zip(base);
                 pairs.for_each(|((m, t), b)| *m = b + beta * (t - b));
                 // ln 2cosh(t) = ln(1 + exp(2t)) - t, and a spin's numbers here are 2t.
                 let shift = layer.shift / layer.scale;
@@ -283,31 +345,27 @@ impl<'a> Collapsed<'a> {
         draw: Option<(&[f64], Variates)>,
     ) -> Vec<Vec<u64>> {
         let (engine, sources) = (self.engine, &self.sources);
-        let resolution = resolution(engine.precision());
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
-        let (base, betas) = (single(base), draw.map_or_else(Vec::new, |d| single(d.0)));
+        let betas = draw.map_or_else(Vec::new, |d| single(d.0));
         let panel = |(panel, theta): (usize, &mut [Wide])| {
             let mut words = vec![0_u64; n_rows];
             for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
                 let tile = panel * TILES + half;
                 with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
                 let Some((_, Variates { stream, sweep })) = draw else { continue };
-                let mut line = Wide::ZERO;
-                line.0.iter_mut().zip(&base[tile * TILE..]).for_each(|(l, b)| *l = *b);
                 let mut mixed = theta.to_vec();
-                temper(&mut mixed, &betas, &line);
+                temper(&mut mixed, &betas, &line_of(base, tile));
                 let (site, mut bits) = (Site::new(0, sweep, l.0), vec![0; n_rows]);
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
-                sample(&mixed, stream, site, number, resolution, &mut bits);
+                sample(&mixed, stream, site, number, Resolution::Fine, &mut bits);
                 for (word, bits) in words.iter_mut().zip(bits) {
                     *word |= u64::from(bits) << (half * TILE);
                 }
             }
             words
         };
-        let parallel =
-            n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1;
+        let parallel = self.worth_threads(n_rows);
         let size = TILES * n_rows.max(1);
         if parallel {
             self.theta.par_chunks_mut(size).enumerate().map(panel).collect()
@@ -357,6 +415,20 @@ impl<'a> Collapsed<'a> {
             values.chunks_exact_mut(len).enumerate().for_each(respond);
         }
         x.set_layer(l, &values);
+    }
+}
+
+/// One tile of numbers.
+fn line_of(numbers: &[f64], tile: usize) -> Wide {
+    let mut line = Wide::ZERO;
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    line.0.iter_mut().zip(&numbers[tile * TILE..]).for_each(|(l, b)| *l = *b as f32);
+    line
+}
+
+fn add_difference(logs: &[Vec<f64>; 2], log_weights: &mut [f64]) {
+    for ((weight, before), after) in log_weights.iter_mut().zip(&logs[0]).zip(&logs[1]) {
+        *weight += after - before;
     }
 }
 

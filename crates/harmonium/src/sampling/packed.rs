@@ -96,7 +96,7 @@ fn sample_bits(
     words.resize(n_panels * n_rows, 0);
     betas_of(walk.heat, n_rows, betas);
     let site = Site::new(0, sweep, l.0);
-    let resolution = resolution(engine.precision());
+    let resolution = resolution(walk);
     let parallel = worth_threads(x, layer.len);
     each_panel(words, n_rows, parallel, |panel, words| {
         with_scratch(|scratch| {
@@ -161,7 +161,7 @@ fn sample_lateral(
         },
         stream,
         site: Site::new(0, sweep, l.0),
-        resolution: resolution(engine.precision()),
+        resolution: resolution(walk),
     };
     let parallel = lateral::worth_threads(layer, x.n_rows());
     let bits = x.layers[l.0].bits_mut(visit.n_rows);
@@ -175,9 +175,12 @@ fn sample_lateral(
     true
 }
 
-/// Quantised weights deserve no finer variates.
-pub(crate) fn resolution(precision: Precision) -> Resolution {
-    if precision == Precision::I16 { Resolution::Coarse } else { Resolution::Fine }
+/// Quantised weights deserve no finer variates, unless chains are weighed: then each step must
+/// leave its distribution where it is.
+fn resolution(walk: &Walk<'_>) -> Resolution {
+    let weighed = matches!(walk.heat, Heat::Mixed { .. });
+    let coarse = walk.engine.precision() == Precision::I16 && !weighed;
+    if coarse { Resolution::Coarse } else { Resolution::Fine }
 }
 
 /// A $\beta$ for each row; empty at temperature 1.

@@ -79,7 +79,7 @@ fn every_method_finds_log_z_on_every_machine_in_every_precision() {
     for (name, machine) in all() {
         let exact = exact::log_partition(&machine).unwrap();
         for method in METHODS {
-            for precision in [Precision::F64, Precision::F32] {
+            for precision in [Precision::F64, Precision::F32, Precision::I16] {
                 let found = find(&machine, &Settings { precision, ..settings(method) });
                 let error = (found.log_z - exact).abs();
                 assert!(
@@ -98,7 +98,7 @@ fn every_method_finds_log_z_on_every_machine_in_every_precision() {
 fn weights_are_unbiased_however_few_temperatures_there_are() {
     for (name, machine) in all() {
         let exact = exact::log_partition(&machine).unwrap();
-        for precision in [Precision::F64, Precision::F32] {
+        for precision in [Precision::F64, Precision::F32, Precision::I16] {
             let ratios: Vec<f64> = (0..24)
                 .map(|seed| {
                     let ais = Settings {

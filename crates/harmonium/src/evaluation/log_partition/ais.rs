@@ -10,9 +10,10 @@
 //! estimate $Z_0/Z_1$ in the same way. Layers that can be summed out are, which leaves less to
 //! fluctuate.
 //!
-//! Transitions run in the precision of the engine. In single precision $\theta$ is good to about
-//! six digits, for the weights and for the transitions alike, so that the machine which is
-//! measured is the one rounded to single precision: a law holds the two against each other.
+//! Transitions run in the precision of the engine, through machines whose weights are rounded: each
+//! is a machine like any other, with the same weights in both directions, and so are those between
+//! it and the base. The last step leads from the rounded machine to the machine itself, and is
+//! weighed in double precision. The mean of $w$ is therefore that of the machine itself.
 
 use super::weights::Summary;
 use super::{Bracket, LogPartition, Method, Report, Search};
@@ -47,7 +48,10 @@ pub(super) fn forward(
     let (machine, stream) = (search.machine, search.stream.fork(2));
     let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
     let mut collapsed = Collapsed::new(machine, &search.engine, &search.base, &search.clamp, &x)?;
-    Ok(anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n)))
+    let mut weights = anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n));
+    let rounding = search.rounding(&mut x)?;
+    weights.iter_mut().zip(rounding).for_each(|(w, r)| *w += r);
+    Ok(weights)
 }
 
 /// $\ln Z$ by forward chains alone.

@@ -22,8 +22,8 @@ pub(crate) use weights::Z as MARGIN;
 
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Base, Engine, Machine, Precision};
-use crate::sampling::Clamp;
+use crate::machine::{Base, Engine, Machine, Precision, State};
+use crate::sampling::{Clamp, Collapsed};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
 use serde::Serialize;
@@ -91,7 +91,7 @@ pub struct Settings {
     pub means: Option<Vec<f64>>,
     /// The root of all randomness.
     pub seed: u64,
-    /// Numbers the transitions run in.
+    /// Numbers the transitions run in; single precision where quantised weights would not do.
     pub precision: Precision,
 }
 
@@ -105,7 +105,7 @@ impl Default for Settings {
             width: None,
             means: None,
             seed: 0,
-            precision: Precision::F32,
+            precision: Precision::I16,
         }
     }
 }
@@ -237,6 +237,19 @@ impl Search<'_> {
         self.settings.sweeps.unwrap_or(annealing)
     }
 
+    /// $\ln p^*(x_K)$ of the machine minus that of the engine's rounded one: the last step of
+    /// chains that were led through rounded machines, and the first of those that go back.
+    fn rounding(&self, x: &mut State) -> Result<Vec<f64>, Error> {
+        let one = vec![1.0; x.n_rows()];
+        let mut density = |engine: &Engine| {
+            let collapsed = Collapsed::new(self.machine, engine, &self.base, &self.clamp, x);
+            collapsed.map(|mut c| c.log_densities(x, &[&one]).swap_remove(0))
+        };
+        let rounded = density(&self.engine)?;
+        let exact = density(&Engine::new(self.machine))?;
+        Ok(exact.iter().zip(&rounded).map(|(a, b)| a - b).collect())
+    }
+
     fn schedule(&self, report: &mut Report<'_>) -> Result<Schedule, Error> {
         schedule::measure(self, report)
     }
@@ -303,9 +316,13 @@ pub fn log_partition(
         Some(method) => method,
         None => choose(machine)?,
     };
+    let precision = match settings.precision {
+        Precision::I16 if !rounds_alike(machine) || method == Method::Bar => Precision::F32,
+        precision => precision,
+    };
     let mut search = Search {
         machine,
-        engine: Engine::with_precision(machine, settings.precision),
+        engine: Engine::with_precision(machine, precision),
         base: match &settings.means {
             Some(means) => Base::from_visible_means(machine, means)?,
             None => Base::of_biases(machine),
@@ -325,6 +342,14 @@ pub fn log_partition(
     }
     found.width_reached = Some(found.width() <= width);
     Ok(found)
+}
+
+/// Whether a quantised engine has the same weights in both directions, so that it is a machine:
+/// samples of real units are multiplied with weights that are not quantised, and so are some of
+/// those inside a layer. Bennett's ratio has no step where quantised weights could be made up for.
+fn rounds_alike(machine: &Machine) -> bool {
+    let discrete = machine.layers().iter().all(|l| l.units.is_discrete());
+    discrete && !machine.layer_ids().any(|l| machine.has_lateral(l))
 }
 
 impl Search<'_> {

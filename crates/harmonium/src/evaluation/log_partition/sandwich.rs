@@ -65,7 +65,9 @@ pub(super) fn estimate(
         Collapsed::new(search.machine, &search.engine, &search.base, &search.clamp, &x)?;
     let backwards: Vec<f64> = betas.iter().rev().copied().collect();
     let stream = search.stream.fork(3).fork(1);
-    let down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut |n| report.add(n));
+    let rounding = search.rounding(&mut x)?;
+    let mut down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut |n| report.add(n));
+    down.iter_mut().zip(rounding).for_each(|(w, r)| *w -= r);
     let base = search.base.log_partition(search.machine);
     let sides = Sides::new(&up, &down, collapsed.is_reversible());
     Ok(LogPartition {
