@@ -38,6 +38,29 @@ impl Base {
         Self::of(machine, |layer| layer.bias.clone())
     }
 
+    /// Each unit as it would be if all others stood in the middle of their range: the biases in
+    /// coordinates where both values of a bit weigh the same. Strong biases and couplings that
+    /// cancel each other then do not decide where annealing starts.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn of_middle(machine: &Machine) -> Result<Self, Error> {
+        let mut x = State::zeros(machine, 1)?;
+        for l in machine.layer_ids() {
+            let layer = machine.layer(l);
+            x.set_row(l, 0, &vec![layer.units.neutral_mean(); layer.len()])?;
+        }
+        let mut base = Self::of_biases(machine);
+        for l in machine.layer_ids() {
+            base.bias[l.0] = machine.theta(l, &x, 0)?;
+            if machine.layer(l).units.is_discrete() {
+                base.bias[l.0].iter_mut().for_each(|t| *t = t.clamp(-STRONGEST, STRONGEST));
+            }
+        }
+        Ok(base)
+    }
+
     /// Independent units with the given means in each layer; binary, categorical and spin means
     /// are kept off the ends of their range by `1e-3`.
     ///

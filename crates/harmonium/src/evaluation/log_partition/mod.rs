@@ -23,7 +23,7 @@ pub(crate) use weights::Z as MARGIN;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Base, Engine, Machine, Precision, State};
-use crate::sampling::{Clamp, Collapsed};
+use crate::sampling::{Clamp, Collapsed, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
 use serde::Serialize;
@@ -31,6 +31,9 @@ use serde::Serialize;
 /// Binary logarithm of the number of terms up to which $\ln Z$ is summed if no method is asked for.
 pub const AFFORDABLE_LOG2_TERMS: f64 = 26.0;
 
+/// Temperatures and chains that try a base.
+const PILOT_BETAS: usize = 200;
+const PILOT_CHAINS: usize = 100;
 /// Chains, unless asked for otherwise.
 const CHAINS: usize = 100;
 /// Temperatures, unless asked for otherwise.
@@ -237,6 +240,27 @@ impl Search<'_> {
         self.settings.sweeps.unwrap_or(annealing)
     }
 
+    /// Of several bases takes the one from which a few chains find the most: what annealing finds
+    /// is a lower bound, whatever the base. Nothing of these chains is used again.
+    fn choose_base(&mut self) -> Result<(), Error> {
+        let bases =
+            [self.base.clone(), Base::of_middle(self.machine)?, Base::uniform(self.machine)];
+        let betas: Vec<f64> =
+            (0..PILOT_BETAS).map(|k| k as f64 / (PILOT_BETAS - 1) as f64).collect();
+        let mut best = f64::NEG_INFINITY;
+        for (k, base) in (0..).zip(bases) {
+            let stream = self.stream.fork(4).fork(k);
+            let mut x = independent(self.machine, &base, PILOT_CHAINS, stream.fork(0))?;
+            let mut collapsed = Collapsed::new(self.machine, &self.engine, &base, &self.clamp, &x)?;
+            let weights = ais::anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
+            let found = base.log_partition(self.machine) + weights::Summary::of(&weights).log_mean;
+            if found > best {
+                (best, self.base) = (found, base);
+            }
+        }
+        Ok(())
+    }
+
     /// $\ln p^*(x_K)$ of the machine minus that of the engine's rounded one: the last step of
     /// chains that were led through rounded machines, and the first of those that go back.
     fn rounding(&self, x: &mut State) -> Result<Vec<f64>, Error> {
@@ -331,6 +355,9 @@ pub fn log_partition(
         settings: settings.clone(),
         stream: Stream::new(settings.seed).fork(0x1062),
     };
+    if method != Method::Exact && settings.means.is_none() {
+        search.choose_base()?;
+    }
     let mut found = search.run(method, &mut *progress)?;
     let Some(width) = settings.width else { return Ok(found) };
     for _ in 0..DOUBLINGS {
