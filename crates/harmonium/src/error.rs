@@ -356,7 +356,7 @@ impl Error {
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"
             }
-            Self::Setting { .. } => "see `harmonium train --help` for what each setting does",
+            Self::Setting { .. } => "`--help` of the command says what each setting does",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
             }
