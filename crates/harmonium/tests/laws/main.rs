@@ -13,6 +13,7 @@
 
 mod bad_input;
 mod determinism;
+mod diagnostics;
 mod energy;
 mod exact_sums;
 mod inference;
