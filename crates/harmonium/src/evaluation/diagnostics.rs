@@ -191,7 +191,7 @@ fn normal_scores(chains: &[Vec<f64>]) -> Vec<Vec<f64>> {
     while first < order.len() {
         let same = |&&i: &&usize| values[i] == values[order[first]];
         let ties = order[first..].iter().take_while(same).count();
-        let rank = first as f64 + (ties as f64 + 1.0) / 2.0;
+        let rank = first as f64 + f64::midpoint(1.0, ties as f64);
         let score = normal_quantile((rank - 0.375) / (values.len() as f64 + 0.25));
         order[first..first + ties].iter().for_each(|&i| scores[i] = score);
         first += ties;

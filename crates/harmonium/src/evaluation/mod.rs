@@ -8,3 +8,4 @@ pub mod log_partition;
 pub mod monitor;
 pub mod posterior;
 pub mod pseudo;
+pub mod two_sample;

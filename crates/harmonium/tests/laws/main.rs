@@ -28,4 +28,5 @@ mod rewrites;
 mod sampling;
 mod scores;
 mod statistics;
+mod two_sample;
 mod verbs;
