@@ -65,6 +65,58 @@ fn file(folder: &TempDir, name: &str) -> PathBuf {
 }
 
 #[test]
+fn diagnostics_of_chains_and_samples() {
+    let folder = trained();
+    let at = folder.path();
+    harmonium(at, "sample r --n 100 --sweeps 50 --out test.npy").says("100 samples");
+    let line =
+        "inspect r --diagnostics --data test.npy --train bars-and-stripes:3 --chains 8 --sweeps 60";
+    let all = harmonium(at, &format!("{line} --json")).json();
+    assert_eq!(all["parameters"].as_u64(), Some(69));
+    let found = &all["diagnostics"];
+    assert_eq!((found["chains"].as_u64(), found["sweeps"].as_u64()), (Some(8), Some(60)));
+    let scalars = found["scalars"].as_array().expect("a list");
+    let names: Vec<&str> = scalars.iter().filter_map(|s| s["name"].as_str()).collect();
+    let expected =
+        ["energy", "activity of `visible`", "activity of `hidden`", "direction 1", "direction 2"];
+    assert_eq!(names, expected);
+    for scalar in scalars {
+        for key in ["mean", "std_error", "autocorrelation_time", "effective_samples", "r_hat"] {
+            assert!(scalar[key].is_number(), "{key}: {scalar}");
+        }
+    }
+    let tempering = &found["tempering"];
+    assert_eq!(tempering["swap_rates"].as_array().map(Vec::len), Some(19));
+    let two = &found["two_sample"];
+    assert_eq!((two["n_generated"].as_u64(), two["n_held_out"].as_u64()), (Some(100), Some(100)));
+    assert_eq!(two["memorisation"]["n_train"].as_u64(), Some(16));
+    // Data and samples are of one model, and there are only few patterns to be near to.
+    assert_eq!(two["memorisation"]["alarm"].as_bool(), Some(false));
+    let (accuracy, error) = (&two["adversarial"]["accuracy"], &two["adversarial"]["std_error"]);
+    let off = accuracy.as_f64().expect("a number") - 0.5;
+    assert!(off.abs() < 5.0 * error.as_f64().expect("a number"), "{two}");
+    let same = harmonium(at, &format!("{line} --json --threads 2")).json();
+    assert_eq!(same, all, "threads change nothing");
+    let said = harmonium(at, line);
+    for words in ["R-hat", "temperatures", "neighbours tell", "privacy loss", "69 parameters"] {
+        said.says(words);
+    }
+    harmonium(at, "report r").says("report.html");
+    let page = fs::read_to_string(file(&folder, "r/report.html")).expect("it is there");
+    assert!(page.contains("Do chains mix?") && page.contains("effective samples"));
+    assert!(harmonium(at, "inspect r --json").json()["diagnostics"].is_null());
+    for (line, words) in [
+        ("inspect r --diagnostics --chains 1", "--chains 1"),
+        ("inspect r --diagnostics --sweeps 3", "--sweeps 3"),
+        ("inspect r --data test.npy", "--diagnostics"),
+        ("inspect r --diagnostics --train test.npy", "--data"),
+        ("inspect r --diagnostics --data digits --sweeps 8 --chains 2", "columns"),
+    ] {
+        harmonium(at, line).refuses(words);
+    }
+}
+
+#[test]
 fn a_day_of_work() {
     let folder = trained();
     let at = folder.path();

@@ -109,7 +109,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),
     /// What is in a model
-    #[command(after_help = "Example:\n  harmonium inspect runs/digits")]
+    #[command(after_help = "Examples:
+  harmonium inspect runs/digits
+  harmonium inspect runs/digits --diagnostics --data test.npy --train train.npy")]
     Inspect(InspectArgs),
     /// Write a page about a run: curves, filters, samples, findings
     #[command(after_help = "Example:\n  harmonium report runs/digits --out report.html")]
@@ -281,6 +283,23 @@ pub(crate) struct FeaturesArgs {
 pub(crate) struct InspectArgs {
     /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
     pub(crate) model: String,
+    /// Also sample: do chains mix, do samples look like data, are training rows repeated
+    #[arg(long)]
+    pub(crate) diagnostics: bool,
+    /// Held-out rows to compare samples with
+    #[arg(long, value_name = "DATA", requires = "diagnostics")]
+    pub(crate) data: Option<String>,
+    /// The training rows, to see whether samples repeat them
+    #[arg(long, value_name = "DATA", requires = "data")]
+    pub(crate) train: Option<String>,
+    /// Chains to watch [default: 50]
+    #[arg(long, value_name = "N", requires = "diagnostics")]
+    pub(crate) chains: Option<usize>,
+    /// Sweeps to watch them for, after as many to settle [default: 1000]
+    #[arg(long, value_name = "N", requires = "diagnostics")]
+    pub(crate) sweeps: Option<usize>,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
 }
 
 /// Settings of `report`.

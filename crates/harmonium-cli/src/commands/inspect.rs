@@ -1,5 +1,6 @@
 //! `harmonium inspect`: what is in a model.
 
+use super::diagnose;
 use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::{load, render};
@@ -42,9 +43,14 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
     let (model, remembered) = load::model(&args.model)?;
     let machine = &model.machine;
     let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    let diagnostics = if args.diagnostics {
+        Some(diagnose::run(machine, &remembered, args, common)?)
+    } else {
+        None
+    };
     if common.json {
         let about = &model.about;
-        return render::json(&json!({
+        let mut value = json!({
             "layers": machine.layers().iter().map(|l| json!({
                 "name": l.name,
                 "role": l.role,
@@ -67,7 +73,11 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
             "config": about.config,
             "data_rows": remembered.rows,
             "library_version": about.library_version,
-        }));
+        });
+        if let Some((found, _)) = diagnostics {
+            value["diagnostics"] = found;
+        }
+        return render::json(&value);
     }
     let mut text = String::new();
     for layer in machine.layers() {
@@ -103,6 +113,9 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
             about.epoch, remembered.rows, about.seed
         ),
     };
+    if let Some((_, found)) = diagnostics {
+        let _ = write!(text, "\n\n{}", found.trim_end());
+    }
     render::result(&text)
 }
 

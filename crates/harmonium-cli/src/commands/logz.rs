@@ -60,7 +60,7 @@ pub(super) fn find(
 }
 
 /// The training data's means, if the model remembers one for each visible entry.
-fn means_for(machine: &Machine, remembered: &Remembered) -> Option<Vec<f64>> {
+pub(super) fn means_for(machine: &Machine, remembered: &Remembered) -> Option<Vec<f64>> {
     let entries: usize = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
     let means = &remembered.means;
     (means.len() == entries && means.iter().all(|m| m.is_finite())).then(|| means.clone())

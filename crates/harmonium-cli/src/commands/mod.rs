@@ -4,6 +4,7 @@ pub(crate) mod complete;
 pub(crate) mod convert;
 pub(crate) mod data;
 pub(crate) mod demo;
+mod diagnose;
 pub(crate) mod features;
 pub(crate) mod inspect;
 pub(crate) mod logz;

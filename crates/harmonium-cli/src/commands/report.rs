@@ -1,5 +1,6 @@
 //! `harmonium report`: a page about a run.
 
+use super::diagnose::{Scalar, watch};
 use super::sample::{visible_means, visible_rows};
 use super::score::exact_scores;
 use crate::args::{Common, ReportArgs};
@@ -22,6 +23,10 @@ const SAMPLES: usize = 64;
 const ROWS: usize = 500;
 /// Multiplications that the samples may cost: a few seconds.
 const SAMPLE_COST: f64 = 4e9;
+/// Chains watched for how they mix.
+const MIXING_CHAINS: usize = 20;
+/// Sweeps they are watched for, after as many to settle.
+const MIXING_SWEEPS: usize = 1000;
 /// Up to this many terms the final ln Z is summed.
 const EXACT_LOG2_TERMS: f64 = 22.0;
 
@@ -59,6 +64,7 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
         scores: scores(&model, data.as_ref().map(|d| &d.dataset))?,
         config,
         data: facts(&remembered),
+        mixing: mixing(&model.machine, common)?,
         image: None,
         ..Input::default()
     };
@@ -153,6 +159,19 @@ fn scores(model: &Model, data: Option<&Dataset>) -> Result<Vec<(String, String)>
         }
     }
     Ok(scores)
+}
+
+/// How chains of the model mix, where enough sweeps of enough of them cost little.
+fn mixing(machine: &Machine, common: &Common) -> Result<Vec<(String, String)>, Failure> {
+    let cost = (MIXING_CHAINS * 2 * MIXING_SWEEPS) as f64 * machine.n_parameters() as f64;
+    if cost > SAMPLE_COST {
+        return Ok(Vec::new());
+    }
+    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let stream = Stream::new(common.seed()).fork(201);
+    let chains = Chains::new(machine, MIXING_CHAINS, stream.fork(0))?;
+    let scalars = watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), None)?;
+    Ok(scalars.iter().filter_map(Scalar::fact).collect())
 }
 
 fn facts(remembered: &Remembered) -> Vec<(String, String)> {

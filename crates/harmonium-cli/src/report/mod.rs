@@ -38,6 +38,8 @@ pub(crate) struct Input {
     pub(crate) notes: Vec<String>,
     /// Scores of the final model, with their intervals as text.
     pub(crate) scores: Vec<(String, String)>,
+    /// Whether chains of the final model mix, scalar by scalar.
+    pub(crate) mixing: Vec<(String, String)>,
     /// The text of `run.toml`.
     pub(crate) config: String,
     /// Facts about the data.

@@ -26,6 +26,7 @@ pub(crate) fn html(input: &Input) -> Result<String> {
     let sections = [
         section("findings", "Findings", findings_list(&findings(input), &input.notes)),
         section("scores", "Scores", facts(&input.scores)),
+        section("mixing", "Do chains mix?", facts(&input.mixing)),
         section("curves", "Curves", curves(input)),
         section("filters", "Filters", filters(input)?),
         section("samples", "Samples beside data", pictures::samples(input)?.unwrap_or_default()),

@@ -2,8 +2,10 @@
 
 pub mod baseline;
 pub mod bound;
+pub mod diagnostics;
 pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;
 pub mod posterior;
 pub mod pseudo;
+pub mod two_sample;

@@ -32,6 +32,24 @@ impl SwapRate {
     }
 }
 
+/// One replica on its way up and down the ladder.
+#[derive(Clone, Copy, Debug)]
+struct Traveller {
+    /// The row it started in.
+    replica: usize,
+    /// The end of the ladder it was at last.
+    last_end: Option<End>,
+}
+
+/// The ends of a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The lowest inverse temperature.
+    Hot,
+    /// The machine itself, after the hot end.
+    Cold,
+}
+
 /// A number of independent ladders of replicas.
 #[derive(Clone, Debug)]
 pub struct Tempering {
@@ -42,6 +60,9 @@ pub struct Tempering {
     row_betas: Vec<f64>,
     swaps: Vec<SwapRate>,
     rounds: u64,
+    /// Who stands in each row: swapped along with the rows.
+    travellers: Vec<Traveller>,
+    round_trips: u64,
 }
 
 impl Tempering {
@@ -71,14 +92,19 @@ impl Tempering {
             return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
         }
         let replicas = independent(machine, &base, n_ladders * betas.len(), stream)?;
-        Ok(Self {
+        let traveller = |replica| Traveller { replica, last_end: None };
+        let mut ladders = Self {
+            travellers: (0..replicas.n_rows()).map(traveller).collect(),
+            round_trips: 0,
             row_betas: betas.repeat(n_ladders),
             swaps: vec![SwapRate::default(); betas.len() - 1],
             betas: betas.to_vec(),
             base,
             replicas,
             rounds: 0,
-        })
+        };
+        ladders.note_ends();
+        Ok(ladders)
     }
 
     /// `n` inverse temperatures, evenly from 0 to 1.
@@ -94,6 +120,20 @@ impl Tempering {
     /// Acceptance between each temperature and the next.
     pub fn swap_rates(&self) -> &[SwapRate] {
         &self.swaps
+    }
+
+    /// The row in which the replica that is now in `row` started.
+    pub fn replica_at(&self, row: usize) -> Option<usize> {
+        self.travellers.get(row).map(|t| t.replica)
+    }
+
+    /// How often replicas went from the hot end to the machine and back, all of them together.
+    ///
+    /// Neighbours may swap often while nobody comes through: this is the count that says whether
+    /// the cold end is renewed from the hot one (Katzgraber, Trebst, Huse & Troyer 2006). It
+    /// begins with this value, and anew when a run is resumed.
+    pub fn round_trips(&self) -> u64 {
+        self.round_trips
     }
 
     /// All replicas; row `ladder * betas().len() + k` is at temperature `k`.
@@ -174,10 +214,26 @@ impl Tempering {
                 if stream.uniform(site, k).ln() < log_ratio {
                     self.swaps[k].accepted += 1;
                     self.replicas.swap_rows(i, j);
+                    self.travellers.swap(i, j);
                 }
             }
         }
         self.rounds += 1;
+        self.note_ends();
+    }
+
+    /// Takes down who stands at an end of its ladder.
+    fn note_ends(&mut self) {
+        for ladder in self.travellers.chunks_exact_mut(self.betas.len()) {
+            let [hot, .., cold] = ladder else { continue };
+            if hot.last_end == Some(End::Cold) {
+                self.round_trips += 1;
+            }
+            hot.last_end = Some(End::Hot);
+            if cold.last_end.is_some() {
+                cold.last_end = Some(End::Cold);
+            }
+        }
     }
 
     /// One round with the layers that can be summed out left out of the swaps, which then happen

@@ -13,6 +13,7 @@
 
 mod bad_input;
 mod determinism;
+mod diagnostics;
 mod energy;
 mod exact_sums;
 mod inference;
@@ -27,4 +28,5 @@ mod rewrites;
 mod sampling;
 mod scores;
 mod statistics;
+mod two_sample;
 mod verbs;

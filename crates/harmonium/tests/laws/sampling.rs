@@ -456,6 +456,33 @@ fn replicas_swap_as_often_as_they_should() {
     assert!((found.rate() - accept).abs() < 5.0 * error, "{} is not {accept}", found.rate());
 }
 
+/// Between equal distributions every swap happens, and a replica moves one place a round and waits
+/// one round at each end: it is back after `2 n` rounds, whatever the ladder.
+#[test]
+fn replicas_that_always_swap_come_round_like_clockwork() {
+    let layer = Layer::new("bits", Role::Visible, Units::Binary, 3).unwrap();
+    let machine = Machine::new(vec![layer], Vec::new()).unwrap();
+    let engine = Engine::new(&machine);
+    for n in 2..7 {
+        let ladders = 3;
+        let (base, betas) = (Base::of_biases(&machine), Tempering::even_ladder(n));
+        let mut tempering =
+            Tempering::new(&machine, ladders, &betas, base, Stream::new(1)).unwrap();
+        let mut trips = Vec::new();
+        for period in 0..5 {
+            tempering.advance(&machine, &engine, 2 * n, Stream::new(period)).unwrap();
+            trips.push(tempering.round_trips());
+            let at_home = (0..ladders * n).all(|r| tempering.replica_at(r) == Some(r));
+            assert!(at_home, "{n} temperatures, period {period}");
+        }
+        // In the first period a replica first has to reach the hot end.
+        assert!(trips.windows(2).all(|t| t[1] - t[0] == (ladders * n) as u64), "{n}: {trips:?}");
+        tempering.advance(&machine, &engine, 1, Stream::new(9)).unwrap();
+        assert_eq!((tempering.replica_at(0), tempering.replica_at(1)), (Some(1), Some(0)));
+        assert_eq!(tempering.replica_at(ladders * n), None);
+    }
+}
+
 /// No worse than 5 standard errors below the equilibrium at beta = 2.
 #[test]
 fn annealing_finds_the_ground_state() {

@@ -134,6 +134,7 @@ fn digits_run(epochs: u64) -> Input {
         ended: Ended::Finished,
         notes: vec!["pixels are 1 where the grey level is at least half of 16".into()],
         scores: vec![("validation log-likelihood (exact)".into(), score)],
+        mixing: Vec::new(),
         config: format!("learning-rate = 0.05\nepochs = {epochs}\nrule = \"pcd\"\nk = 1\n"),
         data: facts(&summary, [&data, &valid]),
         image,

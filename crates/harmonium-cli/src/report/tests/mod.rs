@@ -44,6 +44,7 @@ fn full() -> Input {
         ended: Ended::Early("it was 'enough'".into()),
         notes: vec!["a note with <i> & `code <x>`".into()],
         scores: vec![("test & co".into(), "−20.1 < x < −19.9".into())],
+        mixing: vec![("energy".into(), "R-hat 1.002 < 1.01".into())],
         config: "title = \"</pre><script>alert(1)</script>\"\nepochs = 20\n".into(),
         data: vec![("rows <n>".into(), "1,797 & more".into())],
         image: Some(Image { height: 8, width: 8 }),
@@ -109,9 +110,17 @@ fn check(name: &str, page: &str) {
 fn a_full_report_is_whole_and_loads_nothing() {
     let page = html(&full()).unwrap();
     check("full.html", &page);
-    for id in
-        ["findings", "scores", "curves", "filters", "samples", "weights", "data", "configuration"]
-    {
+    for id in [
+        "findings",
+        "scores",
+        "mixing",
+        "curves",
+        "filters",
+        "samples",
+        "weights",
+        "data",
+        "configuration",
+    ] {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
     assert_eq!((page.matches("<img ").count(), page.matches("<svg ").count()), (4, 11));
