@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod bound;
+pub mod dbn;
 pub mod likelihood;
 pub mod monitor;
 pub mod pseudo;

@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod belief;
 mod determinism;
 mod energy;
 mod exact_sums;
