@@ -245,13 +245,15 @@ pub enum Error {
         /// The latest version that can be read.
         supported: u64,
     },
-    /// A model file that holds something else than a machine.
-    #[error("`{path}` holds a `{kind}`; this version cannot read kind `{kind}`, only `machine`")]
+    /// A model file that holds something else than what is asked for.
+    #[error("`{path}` holds a `{kind}`; only `{expected}` can be read here")]
     UnknownKind {
         /// The file, as it was named.
         path: String,
         /// What it holds.
         kind: String,
+        /// What it should hold.
+        expected: &'static str,
     },
     /// A model that could be written but not read again.
     #[error("the model cannot be written: {reason}")]

@@ -14,8 +14,9 @@ use super::initialise;
 use super::observer::Observer;
 use super::plan::{Numbers, Plan};
 use super::source::{Presented, Source};
-use super::trainer::{Stop, Trainer, purpose};
+use super::trainer::{Checkpoint, Stop, Trainer, purpose};
 use crate::error::Error;
+use crate::estimators::Snapshot;
 use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Precision, Role};
 use crate::models::Dbn;
 use crate::sampling::{DbnEngine, DbnState, Pass, data_layers, recognise};
@@ -45,6 +46,44 @@ impl fmt::Display for Stage {
         match self {
             Self::Layer(l) => write!(f, "layer {l}"),
             Self::Refine => f.write_str("up-down"),
+        }
+    }
+}
+
+/// A complete state of training: continuing from it equals never having stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DbnCheckpoint {
+    /// What is being learned.
+    pub stage: Stage,
+    /// The network so far; its top RBM is the one that is being learned, unless all are.
+    pub dbn: Dbn,
+    /// Epochs of the stage that are finished.
+    pub epoch: u64,
+    /// Batches done of the epoch under way.
+    pub batches_done: u64,
+    /// Chains, moments of the optimiser, running means.
+    pub state: Snapshot,
+}
+
+impl DbnCheckpoint {
+    /// Puts the checkpoint of a network's top RBM on the layers below it.
+    ///
+    /// # Errors
+    ///
+    /// If the machine is not the top RBM.
+    pub fn of_layer(dbn: &Dbn, checkpoint: Checkpoint) -> Result<Self, Error> {
+        let Checkpoint { machine, epoch, batches_done, state } = checkpoint;
+        let dbn = Dbn::new(dbn.directed().to_vec(), machine)?;
+        Ok(Self { stage: Stage::Layer(dbn.depth()), dbn, epoch, batches_done, state })
+    }
+
+    /// The checkpoint of the top RBM alone.
+    pub fn to_layer(&self) -> Checkpoint {
+        Checkpoint {
+            machine: self.dbn.top().clone(),
+            epoch: self.epoch,
+            batches_done: self.batches_done,
+            state: self.state.clone(),
         }
     }
 }

@@ -12,13 +12,13 @@ mod source;
 mod trainer;
 mod up_down;
 
-pub use dbn::{DbnShape, Stack, Stage, StageData, train_dbn};
+pub use dbn::{DbnCheckpoint, DbnShape, Stack, Stage, StageData, train_dbn};
 pub use init::initialise;
 pub use observer::{EarlyStop, Every, History, Measurement, Metric, Observer, Record};
 pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};
 pub use source::{Presented, Source};
 pub use trainer::{Checkpoint, Outcome, StepReport, Stop, Trainer, View};
-pub use up_down::{UpDown, UpDownCheckpoint, sleep_gradient, wake_gradient};
+pub use up_down::{UpDown, sleep_gradient, wake_gradient};
 
 use crate::error::Error;
 use crate::machine::Machine;

@@ -13,7 +13,7 @@
 //! under the recognition distribution, so it raises the bound; the sleep step brings $q$ closer to
 //! the posterior on samples of the model, which is not quite the gradient of the bound.
 
-use super::dbn::RowBuffer;
+use super::dbn::{DbnCheckpoint, RowBuffer, Stage};
 use super::plan::{Plan, Rule};
 use super::trainer::{Ascent, StepReport, purpose};
 use crate::error::Error;
@@ -78,19 +78,6 @@ fn conditional_gradient(
     Ok(gradient)
 }
 
-/// A complete state of the refinement: continuing from it equals never having stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UpDownCheckpoint {
-    /// The network.
-    pub dbn: Dbn,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// Batches done of the epoch under way.
-    pub batches_done: u64,
-    /// Chains and velocities.
-    pub state: Snapshot,
-}
-
 /// Refines a network on one set of data.
 pub struct UpDown<'d> {
     dbn: Dbn,
@@ -153,7 +140,7 @@ impl<'d> UpDown<'d> {
     ///
     /// If the checkpoint does not fit the data or the plan.
     pub fn resume(
-        checkpoint: &UpDownCheckpoint,
+        checkpoint: &DbnCheckpoint,
         data: &'d Dataset,
         plan: &Plan,
     ) -> Result<Self, Error> {
@@ -173,7 +160,7 @@ impl<'d> UpDown<'d> {
     }
 
     /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> UpDownCheckpoint {
+    pub fn checkpoint(&self) -> DbnCheckpoint {
         let mut state = Snapshot::default();
         state.nest("positive", self.positive.export(self.dbn.top()));
         state.nest("negative", self.negative.export(self.dbn.top()));
@@ -183,7 +170,7 @@ impl<'d> UpDown<'d> {
             state.nest(&format!("recognition.{l}"), up.export());
         }
         let (epoch, batches_done) = (self.epoch, self.batches_done);
-        UpDownCheckpoint { dbn: self.dbn.clone(), epoch, batches_done, state }
+        DbnCheckpoint { stage: Stage::Refine, dbn: self.dbn.clone(), epoch, batches_done, state }
     }
 
     /// The network as it is now.
