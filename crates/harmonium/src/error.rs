@@ -368,6 +368,9 @@ impl Error {
                 "the file may be cut short, altered or no model of this library: write or copy it again"
             }
             Self::Foreign { hint, .. } => hint,
+            Self::UnknownKind { kind, .. } if kind == "dbn" => {
+                "`sample`, `features`, `score`, `inspect` and `report` take deep belief networks"
+            }
             Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
                 "update harmonium, or write the file again with this version"
             }

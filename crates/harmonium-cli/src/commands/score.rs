@@ -1,5 +1,6 @@
 //! `harmonium score`: how probable the data is.
 
+use super::belief;
 use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
@@ -8,6 +9,7 @@ use harmonium::evaluation::bound;
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
 use harmonium::machine::{Engine, Machine, State};
+use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, MeanField, infer, posterior_factorises};
 use harmonium_data::Dataset;
 use serde_json::json;
@@ -31,7 +33,11 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         Kind::of(out)?;
         output::check_free(out, args.force)?;
     }
-    let (model, remembered) = load::model(&args.model)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    let model = match stored {
+        Stored::Machine(model) => model,
+        Stored::Dbn(model) => return belief::scores(args, common, &model, &remembered),
+    };
     let mut input = load::data_for(&args.data, &args.reading, &remembered)?;
     if let Some(path) = &args.labels {
         (input, _) = load::with_labels(input, path, Some(&remembered.classes))?;
@@ -44,6 +50,12 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     let scores = match method {
         "exact" => exact_scores(machine, data)?,
         "pseudo" => pseudo_likelihoods(machine, data)?,
+        "bound" | "importance" => {
+            return Err(Failure::new(
+                format!("`--method {method}` is for deep belief networks"),
+                "use `exact`, `pseudo` or `free-energy`",
+            ));
+        }
         _ => free_energies(machine, data)?,
     };
     if let Some(out) = &args.out {

@@ -4,8 +4,8 @@
 //! `directed.<l>.generative.…` and, where it is no longer tied, `directed.<l>.recognition.…`.
 
 use super::metadata::{
-    CouplingEntry, DBN, Graph, LayerEntry, MACHINE, MOST_PARTS, checked_text, coupling_entries,
-    kind_of, layer_entries, opened,
+    CouplingEntry, DBN, Graph, LayerEntry, MACHINE, checked_text, coupling_entries, kind_of,
+    layer_entries, opened,
 };
 use super::model_file::{About, Model, STATE, read_file};
 use super::parameters::{take_machine, tensors_of};
@@ -23,6 +23,9 @@ use std::path::Path;
 
 /// The version of the format: files of this kind began with the first.
 const VERSION: u64 = 1;
+
+/// Most directed layers of a network in a file: each is looked up among all tensors.
+const MOST_DIRECTED: usize = 100;
 
 /// What stands before the tensors of the RBM on top.
 const TOP: &str = "top.";
@@ -266,8 +269,8 @@ impl DbnMetadata {
     fn from_text(text: &str) -> Result<Self, Error> {
         let (metadata, _): (Self, u64) = opened(text, DBN)?;
         let n = metadata.directed.len();
-        if n > MOST_PARTS {
-            return Err(damaged(format!("{n} directed layers are more than {MOST_PARTS}")));
+        if n > MOST_DIRECTED {
+            return Err(damaged(format!("{n} directed layers are more than {MOST_DIRECTED}")));
         }
         Ok(metadata)
     }

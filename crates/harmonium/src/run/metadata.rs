@@ -18,7 +18,7 @@ pub(super) const MACHINE: &str = "machine";
 pub(super) const DBN: &str = "dbn";
 
 /// Most layers, and most couplings, of a machine in a file.
-pub(super) const MOST_PARTS: usize = 10_000;
+const MOST_PARTS: usize = 10_000;
 
 /// Everything but the numbers. A new field is a new format version, so that no reader passes over
 /// something that matters.
