@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod bars_and_stripes;
+mod dbn;
 mod exact;
 mod gibbs;
 mod instructions;
@@ -39,9 +40,10 @@ fn main() -> ExitCode {
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "precision"] => precision::run(),
         _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, precision"
+             reproduce bars-and-stripes, dbn, precision"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

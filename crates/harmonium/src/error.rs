@@ -369,7 +369,7 @@ impl Error {
             }
             Self::Foreign { hint, .. } => hint,
             Self::UnknownKind { kind, .. } if kind == "dbn" => {
-                "`sample`, `features`, `score`, `inspect` and `report` take deep belief networks"
+                "`sample`, `complete`, `features`, `score`, `inspect` and `report` take deep belief networks"
             }
             Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
                 "update harmonium, or write the file again with this version"

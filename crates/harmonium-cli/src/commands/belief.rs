@@ -1,6 +1,6 @@
 //! What the commands do with a deep belief network.
 
-use crate::args::{Common, FeaturesArgs, SampleArgs, ScoreArgs};
+use crate::args::{Common, CompleteArgs, FeaturesArgs, SampleArgs, ScoreArgs};
 use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::output::{self, Kind, Rows};
@@ -22,7 +22,9 @@ use std::ops::Range;
 const PIECE: usize = 50;
 /// Rows inferred at a time.
 const ROWS: usize = 512;
-/// Up to this many terms `auto` sums exactly, and reports sum ln Z of the top RBM.
+/// Draws of the recognition distribution behind the probability of a label.
+const COMPLETE_DRAWS: usize = 100;
+/// Up to this many terms `auto` sums exactly.
 const AUTO_LOG2_TERMS: f64 = 24.0;
 /// Up to this many terms a training ends with a bound, on so many rows and draws.
 const BOUND_LOG2_TERMS: f64 = 20.0;
@@ -217,6 +219,7 @@ pub(super) fn scores(
         (input, _) = load::with_labels(input, path, Some(&remembered.classes))?;
     }
     let data = &input.dataset;
+    let labelled = args.labels.is_some() && dbn.labels().is_some();
     let method = match args.method.as_str() {
         "auto" if score::log2_terms(dbn)? <= AUTO_LOG2_TERMS => "exact",
         "auto" => "importance",
@@ -228,7 +231,7 @@ pub(super) fn scores(
             ));
         }
     };
-    let (rows, value, text) = if method == "exact" {
+    let (rows, mut value, mut text) = if method == "exact" {
         let found = score::exact(dbn, data)?;
         let (mean, error, log_z) = (found.mean, found.data_std_error, found.log_partition);
         let text = format!(
@@ -273,6 +276,14 @@ pub(super) fn scores(
         });
         (rows, value, text)
     };
+    if labelled {
+        let rate = error_rate(dbn, data, args.draws, Stream::new(common.seed()).fork(301))?;
+        value["error_rate"] = json!(rate);
+        text = format!(
+            "{text}\n  {:.2} % of the labels are not the most probable class",
+            100.0 * rate
+        );
+    }
     if let Some(out) = &args.out {
         output::write(out, &Rows { values: rows, n_columns: 1, image: None }, args.force)?;
     }
@@ -280,6 +291,58 @@ pub(super) fn scores(
         return render::json(&value);
     }
     render::result(&text)
+}
+
+/// The share of rows whose label is not the class that the network finds most probable.
+fn error_rate(dbn: &Dbn, data: &Dataset, draws: usize, stream: Stream) -> Result<f64, Failure> {
+    let q = dbn.n_classes();
+    let probabilities = score::class_probabilities(dbn, data, draws, stream)?;
+    let mut values = vec![0.0; data.n_columns()];
+    let mut wrong = 0;
+    for (row, p) in probabilities.chunks_exact(q).enumerate() {
+        data.means_into(row, &mut values);
+        let label = values[data.n_columns() - q..].iter().position(|x| *x == 1.0);
+        let best = (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
+        wrong += usize::from(label != best);
+    }
+    Ok(wrong as f64 / data.n_rows() as f64)
+}
+
+/// `complete`: the probabilities of the labels that the data lacks.
+pub(super) fn complete(
+    args: &CompleteArgs,
+    common: &Common,
+    model: &DbnModel,
+    remembered: &Remembered,
+) -> Result<(), Failure> {
+    let dbn = &model.dbn;
+    if args.mask.is_some() || dbn.labels().is_none() {
+        return Err(Failure::new(
+            "a deep belief network completes labels, nothing else",
+            "train it with `--labels FILE`; for missing pixels train a dbm",
+        ));
+    }
+    let input = load::data_for(&args.data, &args.reading, remembered)?;
+    let (data, q, n) = (&input.dataset, dbn.n_classes(), dbn.layer(0).len());
+    let stream = Stream::new(common.seed()).fork(302);
+    let probabilities = score::class_probabilities(dbn, data, COMPLETE_DRAWS, stream)?;
+    let mut values = Vec::with_capacity(data.n_rows() * (n + q));
+    for (start, p) in (0..data.n_rows()).step_by(ROWS).zip(probabilities.chunks(ROWS * q)) {
+        let x = states(dbn, data, start..(start + ROWS).min(data.n_rows()))?;
+        for (row, p) in p.chunks_exact(q).enumerate() {
+            values.extend_from_slice(x.row(0, row));
+            values.extend_from_slice(p);
+        }
+    }
+    let rows = Rows { values, n_columns: n + q, image: None };
+    output::write(&args.output.out, &rows, args.output.force)?;
+    if common.json {
+        return render::json(
+            &json!({ "out": args.output.out, "n": rows.n_rows(), "missing": rows.n_rows() }),
+        );
+    }
+    let (n, out) = (rows.n_rows(), &args.output.out);
+    render::result(&format!("the probabilities of {q} classes behind each of {n} rows in `{out}`"))
 }
 
 /// The weights of generation as a chain of layers, to look at: it is no distribution that the

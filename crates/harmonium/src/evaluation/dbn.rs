@@ -70,9 +70,7 @@ pub fn importance(
     n_draws: usize,
     stream: Stream,
 ) -> Result<DbnLikelihood, Error> {
-    if n_draws == 0 {
-        return Err(Error::Setting { name: "draws", value: "0".into(), range: "at least 1" });
-    }
+    check_draws(n_draws)?;
     let engine = DbnEngine::new(dbn, Precision::F64);
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
@@ -110,6 +108,51 @@ pub fn importance(
         bounds,
         estimates,
     })
+}
+
+/// $E_q[p(y \mid h_{L-1})]$ of each sample, class after class, from `n_draws` draws for each: what a
+/// network with labels says about those of the data. Labels in the data are not looked at.
+///
+/// # Errors
+///
+/// As [`importance`]; and if the network has no labels.
+pub fn class_probabilities(
+    dbn: &Dbn,
+    data: &Dataset,
+    n_draws: usize,
+    stream: Stream,
+) -> Result<Vec<f64>, Error> {
+    check_draws(n_draws)?;
+    if dbn.labels().is_none() {
+        return Err(Error::Topology {
+            model: "classification",
+            expected: "a layer of labels beside the top RBM's visible layer",
+            found: "this network has none".into(),
+        });
+    }
+    let engine = DbnEngine::new(dbn, Precision::F64);
+    let sums = TopSums::new(dbn)?;
+    let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
+    for (piece, x) in (0..).zip(pieces(dbn, data)) {
+        let x = x?;
+        let draw = |k: usize| {
+            let mut x = x.clone();
+            recognise(dbn, &engine, &mut x, Pass::Samples(stream.fork(piece).fork(k as u64)))?;
+            Ok(sums.class_probabilities(&x.to_top(dbn)?))
+        };
+        let drawn: Vec<Vec<f64>> =
+            (0..n_draws).into_par_iter().map(draw).collect::<Result<_, Error>>()?;
+        let mean = |i: usize| drawn.iter().map(|d| d[i]).sum::<f64>() / n_draws as f64;
+        all.extend((0..x.n_rows() * dbn.n_classes()).map(mean));
+    }
+    Ok(all)
+}
+
+fn check_draws(n_draws: usize) -> Result<(), Error> {
+    if n_draws == 0 {
+        return Err(Error::Setting { name: "draws", value: "0".into(), range: "at least 1" });
+    }
+    Ok(())
 }
 
 /// Mean, log-mean-exp, and the variances of both over the draws; none from a single draw.

@@ -366,6 +366,31 @@ fn sums_over_labels_are_exact() {
     }
 }
 
+#[test]
+fn classes_are_averaged_over_the_recognition_distribution() {
+    let (_, dbn) = networks().pop().unwrap();
+    let sums = TopSums::new(&dbn).unwrap();
+    let v = vec![1.0, 0.0, 1.0];
+    let mut expected = [0.0; 3];
+    for (path, _, q) in paths(&dbn, &v) {
+        let mut x = State::zeros(dbn.top(), 1).unwrap();
+        x.set_row(Dbn::BELOW_TOP, 0, &path[1]).unwrap();
+        let p = sums.class_probabilities(&x);
+        expected.iter_mut().zip(p).for_each(|(e, p)| *e += q * p);
+    }
+    let data = dataset(&[v]);
+    let drawn: Vec<Vec<f64>> = (0..2000)
+        .map(|s| score::class_probabilities(&dbn, &data, 1, Stream::new(s)).unwrap())
+        .collect();
+    for (y, e) in expected.into_iter().enumerate() {
+        let found: Vec<f64> = drawn.iter().map(|d| d[y]).collect();
+        assert_mean(&format!("class {y}"), &found, e);
+    }
+    let (_, alone) = networks().swap_remove(0);
+    let data = dataset(&[vec![0.0; 4]]);
+    assert!(score::class_probabilities(&alone, &data, 1, Stream::new(0)).is_err());
+}
+
 fn bars() -> Dataset {
     let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
     Dataset::new(table, Binarize::None).unwrap()
