@@ -190,13 +190,13 @@ fn go(path: &Path, dies_after: Option<u64>) -> bool {
     while refine_from.is_none() {
         let samples = stack.data(&dbn);
         let plan = stack.plan(dbn.depth());
-        let mut trainer = match from.take() {
-            Some(c) => Trainer::resume(&c, samples.presented(), &plan).unwrap(),
+        let trainer = match from.take() {
+            Some(c) => Trainer::resume(&c, samples.presented(), &plan),
             None => {
-                let machine = stack.initial(&dbn, &samples).unwrap();
-                Trainer::new(machine, samples.presented(), &plan).unwrap()
+                Trainer::new(stack.initial(&dbn, &samples).unwrap(), samples.presented(), &plan)
             }
         };
+        let mut trainer = trainer.unwrap();
         let mut scribe = Scribe { run: &mut run, dbn: &dbn, left: &mut left };
         if trainer.run(&mut [&mut scribe]).unwrap() != Stop::Finished {
             return false;
