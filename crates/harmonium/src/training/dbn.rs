@@ -308,7 +308,8 @@ impl RowBuffer {
     }
 }
 
-/// Trains the whole stack, without refinement; the observers see every stage.
+/// Trains the whole stack, without refinement; the observers see every stage, and one that stops
+/// ends the stage it sees.
 ///
 /// # Errors
 ///

@@ -326,6 +326,38 @@ fn wake_and_sleep_steps_are_gradients_of_the_conditionals() {
 }
 
 #[test]
+fn real_values_have_a_density_and_a_precision_that_is_learned() {
+    const STEP: f64 = 1e-5;
+    let (v, h1, h2) = (("visible", Units::Gaussian, 2), ("hidden1", B, 3), ("hidden2", B, 2));
+    let part = Directed { generative: machine(&[v], h1, 31), recognition: machine(&[v], h1, 32) };
+    let dbn = Dbn::new(vec![part], machine(&[h1], h2, 33)).unwrap();
+    let rows = [vec![0.25, -1.5], vec![1.0, 0.5], vec![-0.75, 2.0]];
+    let found = score::exact(&dbn, &dataset(&rows)).unwrap();
+    for (row, log) in rows.iter().zip(&found.rows) {
+        let density: f64 = paths(&dbn, row).iter().map(|path| path.1).sum();
+        assert_close(density.ln(), *log, 1e-10, "density");
+    }
+    let all: Vec<_> = rows.iter().flat_map(|v| paths(&dbn, v)).collect();
+    let w: Vec<f64> = all.iter().map(|p| p.2).collect();
+    let layer = |l: usize| all.iter().flat_map(|p| p.0[l].clone()).collect::<Vec<f64>>();
+    let mut x = DbnState::from_rows(&dbn, 2, &layer(0)).unwrap();
+    x.set_layer(1, &layer(1)).unwrap();
+    let engine = DbnEngine::new(&dbn, Precision::F64);
+    let gradient = wake_gradient(&dbn, &engine, &x, 0, &w).unwrap();
+    let generative = &dbn.directed()[0].generative;
+    for (i, found) in gradient.precision[0].iter().enumerate() {
+        let at = |by: f64| {
+            let mut layers = generative.layers().to_vec();
+            layers[0].precision[i] += by;
+            let m = Machine::new(layers, generative.couplings().to_vec()).unwrap();
+            expected_log(&m, &x, 0, &w, (Directed::ABOVE, Directed::BELOW))
+        };
+        let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
+        assert!((slope - found).abs() < 1e-7 * (1.0 + slope.abs()), "{i}: {slope} {found}");
+    }
+}
+
+#[test]
 fn sums_over_labels_are_exact() {
     for (name, dbn) in networks() {
         let sums = TopSums::new(&dbn).unwrap();
