@@ -7,6 +7,7 @@
 
 mod bars_and_stripes;
 mod coverage;
+mod dbn;
 mod exact;
 mod gibbs;
 mod instructions;
@@ -42,9 +43,10 @@ fn main() -> ExitCode {
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         ["reproduce", "coverage"] => coverage::run(),
+        ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "precision"] => precision::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, coverage, precision"
+             reproduce bars-and-stripes, coverage, dbn, precision"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -17,7 +17,7 @@ const HELP: &str = "usage:
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                coverage, kill-and-resume, precision";
+                                coverage, dbn, kill-and-resume, precision";
 
 /// Tests counted while they ran.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use crate::args::data::DataArgs;
 use crate::failure::Failure;
 use harmonium::machine::Machine;
-use harmonium::run::{Model, UaiModel, load_uai};
+use harmonium::run::{Model, Stored, UaiModel, load_uai};
 use harmonium_data::{
     About, Binarize, Dataset, Format, Image, Options, Summary, Table, open, open_dataset,
     open_labels,
@@ -93,6 +93,25 @@ pub(crate) fn model(path: &str) -> Result<(Model, Remembered), Failure> {
     let model = Model::load(&located.path)?;
     let remembered = Remembered::from_json(&model.about.data);
     Ok((model, remembered))
+}
+
+/// The same for commands that take deep belief networks too.
+pub(crate) fn stored(path: &str) -> Result<(Stored, Remembered), Failure> {
+    if crate::builtin::machine(path).is_some() || is_uai(path) {
+        let (model, remembered) = model(path)?;
+        return Ok((Stored::Machine(Box::new(model)), remembered));
+    }
+    let located = Model::locate(path)?;
+    if let Some(note) = located.note {
+        note_on_stderr(&note);
+    }
+    let stored = Stored::load(&located.path)?;
+    let about = match &stored {
+        Stored::Machine(model) => &model.about,
+        Stored::Dbn(model) => &model.about,
+    };
+    let remembered = Remembered::from_json(&about.data);
+    Ok((stored, remembered))
 }
 
 /// Opens data as the flags say; without `--binarize`, as what it looks like.

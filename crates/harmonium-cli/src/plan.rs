@@ -203,6 +203,14 @@ fn unlabelled(
             "leave it out, or train a bm",
         ));
     }
+    let refined =
+        asked.settings.refine_epochs.is_some() || asked.settings.refine_learning_rate.is_some();
+    if refined && model != "dbn" {
+        return Err(Failure::new(
+            format!("`--refine-epochs` and its rate belong to `train dbn`, not to `train {model}`"),
+            "leave them out, or train a dbn",
+        ));
+    }
     Ok(match model {
         "rbm" => Rbm::new((units, n_units), (Units::Binary, one()?))?.into_machine(),
         "bm" => {

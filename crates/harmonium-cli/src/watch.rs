@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use harmonium::evaluation::monitor::Monitor;
+use harmonium::models::Dbn;
 use harmonium::run::{About, Model, RunWriter, SavedCheckpoint};
-use harmonium::training::{Checkpoint, Measurement, Observer, Stop, View};
+use harmonium::training::{Checkpoint, DbnCheckpoint, Measurement, Observer, Stage, Stop, View};
 use harmonium_data::Dataset;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -34,6 +35,17 @@ pub(crate) struct Settings {
     pub(crate) epochs: u64,
     pub(crate) patience: Option<u64>,
     pub(crate) checkpoint_seconds: f64,
+    /// What the machine is a part of, if it is not the whole.
+    pub(crate) part: Option<Part>,
+}
+
+/// A machine that is the top RBM of a network under construction.
+pub(crate) struct Part {
+    /// The network.
+    pub(crate) dbn: Dbn,
+    /// Epochs and updates of the stages before.
+    pub(crate) epochs_before: u64,
+    pub(crate) steps_before: u64,
 }
 
 /// The observer of `harmonium train`.
@@ -80,11 +92,10 @@ impl<'w, 'd> Watch<'w, 'd> {
         train: &'d Dataset,
         valid: Option<&'d Dataset>,
         settings: Settings,
-        from: Option<&SavedCheckpoint>,
+        extra: Option<&Value>,
         bar: ProgressBar,
     ) -> Result<Self, Failure> {
         listen()?;
-        let extra = from.map(|f| &f.extra);
         let number = |key: &str| extra.and_then(|e| e.get(key)).and_then(Value::as_f64);
         let epoch = extra.and_then(|e| e.get("best_epoch")).and_then(Value::as_u64);
         Ok(Self {
@@ -119,14 +130,27 @@ impl<'w, 'd> Watch<'w, 'd> {
             "seconds": self.seconds(),
         });
         let about = self.about(&checkpoint);
-        self.writer.save_checkpoint(checkpoint, about, extra)?;
+        match &self.settings.part {
+            None => self.writer.save_checkpoint(checkpoint, about, extra)?,
+            Some(part) => {
+                let checkpoint = DbnCheckpoint::of_layer(&part.dbn, checkpoint)?;
+                self.writer.save_dbn_checkpoint(checkpoint, about, extra)?;
+            }
+        }
         self.saved = Instant::now();
         Ok(())
     }
 
     fn about(&self, checkpoint: &Checkpoint) -> About {
         let step = checkpoint.epoch * self.settings.batches_per_epoch + checkpoint.batches_done;
-        About { epoch: checkpoint.epoch, step, ..self.settings.about.clone() }
+        let (epochs, steps) = self.before();
+        let (epoch, step) = (epochs + checkpoint.epoch, steps + step);
+        About { epoch, step, ..self.settings.about.clone() }
+    }
+
+    /// Epochs and updates of earlier stages.
+    fn before(&self) -> (u64, u64) {
+        self.settings.part.as_ref().map_or((0, 0), |p| (p.epochs_before, p.steps_before))
     }
 
     /// Measures, writes the event and shows it.
@@ -141,10 +165,11 @@ impl<'w, 'd> Watch<'w, 'd> {
         }
         self.measuring += start.elapsed();
         let report = view.report;
+        let (epochs, steps) = self.before();
         let mut event = json!({
             "event": "epoch",
-            "epoch": view.epoch,
-            "step": report.step,
+            "epoch": epochs + view.epoch,
+            "step": steps + report.step,
             "seconds": self.seconds(),
             "measuring_seconds": self.measuring.as_secs_f64(),
             "learning_rate": report.learning_rate,
@@ -154,6 +179,9 @@ impl<'w, 'd> Watch<'w, 'd> {
         if let Some(convergence) = report.convergence {
             event["mean_field_sweeps"] = json!(convergence.mean_sweeps);
             event["mean_field_unconverged"] = json!(convergence.unconverged);
+        }
+        if let Some(part) = &self.settings.part {
+            event["stage"] = json!(Stage::Layer(part.dbn.depth()).to_string());
         }
         let mut metrics = json!({});
         for Measurement { name, value, std_error } in &found {
@@ -210,6 +238,11 @@ impl<'w, 'd> Watch<'w, 'd> {
         }
         let mut training = Training::HasEnded;
         match stop {
+            // The next stage begins with a checkpoint of its own.
+            Stop::Finished if self.settings.part.is_some() => {
+                let about = self.about(&last);
+                return Ok(Left { about, metrics: self.metrics });
+            }
             Stop::Finished => {
                 self.writer.append(&json!({ "event": "finished", "seconds": self.seconds() }))?;
             }
@@ -244,7 +277,7 @@ impl<'w, 'd> Watch<'w, 'd> {
 
 impl Observer for Watch<'_, '_> {
     fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        if STOP.load(Ordering::Relaxed) {
+        if stop_wanted() {
             return ControlFlow::Break(INTERRUPTED.into());
         }
         let interval = Duration::try_from_secs_f64(self.settings.checkpoint_seconds);
@@ -262,6 +295,11 @@ impl Observer for Watch<'_, '_> {
             Err(failure) => self.or_break(Err(failure)),
         }
     }
+}
+
+/// Whether somebody wants the training to stop.
+pub(crate) fn stop_wanted() -> bool {
+    STOP.load(Ordering::Relaxed)
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);

@@ -105,6 +105,29 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The same samples without the columns of their classes.
+    #[must_use]
+    pub fn without_classes(mut self) -> Self {
+        self.classes = None;
+        self
+    }
+
+    /// The same samples, their weights and classes, with other values: row by row what `table`
+    /// holds, as it is.
+    ///
+    /// # Errors
+    ///
+    /// If there are more or fewer rows.
+    pub fn with_values(&self, table: Table) -> Result<Self, Error> {
+        if table.n_rows() != self.n_rows() {
+            let (n_rows, n_columns) = (self.n_rows(), table.n_columns());
+            let (expected, found) = (n_rows * n_columns, table.n_rows() * n_columns);
+            return Err(Error::Shape { n_rows, n_columns, expected, found });
+        }
+        let (weights, classes) = (self.weights.clone(), self.classes.clone());
+        Ok(Self { table, sampled: false, weights, classes })
+    }
+
     /// Gives each sample a weight.
     ///
     /// # Errors

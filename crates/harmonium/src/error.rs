@@ -245,13 +245,15 @@ pub enum Error {
         /// The latest version that can be read.
         supported: u64,
     },
-    /// A model file that holds something else than a machine.
-    #[error("`{path}` holds a `{kind}`; this version cannot read kind `{kind}`, only `machine`")]
+    /// A model file that holds something else than what is asked for.
+    #[error("`{path}` holds a `{kind}`; only `{expected}` can be read here")]
     UnknownKind {
         /// The file, as it was named.
         path: String,
         /// What it holds.
         kind: String,
+        /// What it should hold.
+        expected: &'static str,
     },
     /// A model that could be written but not read again.
     #[error("the model cannot be written: {reason}")]
@@ -366,6 +368,9 @@ impl Error {
                 "the file may be cut short, altered or no model of this library: write or copy it again"
             }
             Self::Foreign { hint, .. } => hint,
+            Self::UnknownKind { kind, .. } if kind == "dbn" => {
+                "`sample`, `complete`, `features`, `score`, `inspect` and `report` take deep belief networks"
+            }
             Self::NewerFormat { .. } | Self::UnknownKind { .. } => {
                 "update harmonium, or write the file again with this version"
             }

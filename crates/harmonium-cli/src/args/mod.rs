@@ -179,6 +179,9 @@ pub(crate) struct SampleArgs {
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE", requires = "given")]
     pub(crate) mask: Option<String>,
+    /// Draw samples of this class, from a model that learned labels
+    #[arg(long, value_name = "NAME", conflicts_with = "given")]
+    pub(crate) class: Option<String>,
     /// Write the probabilities of the visible units instead of drawn values
     #[arg(long)]
     pub(crate) means: bool,
@@ -217,12 +220,15 @@ pub(crate) struct ScoreArgs {
     /// The class of each row, for models that learned labels; without it they are summed out
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
-    /// auto is exact where that is affordable, else ais; bound is the variational one
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "ais", "bound", "pseudo", "free-energy"])]
+    /// auto is exact where that is affordable, else ais, for a DBN importance; bound is variational
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "ais", "bound", "importance", "pseudo", "free-energy"])]
     pub(crate) method: String,
     /// pseudo: visit one random unit of each row and count it as all
     #[arg(long)]
     pub(crate) stochastic: bool,
+    /// Draws of the recognition distribution for each row of a DBN: bound and importance
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) draws: usize,
     /// Also write the score of each row: .npy or .csv
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<String>,

@@ -22,6 +22,11 @@ pub(crate) enum TrainCommand {
     #[command(after_help = "Example:
   harmonium train dbm digits --hidden 64,32 --out runs/deep")]
     Dbm(TrainArgs),
+    /// A deep belief network: directed layers under an RBM, learned one after the other
+    #[command(after_help = "Examples:
+  harmonium train dbn digits --hidden 64,32 --out runs/belief
+  harmonium train dbn digits --hidden 64,32 --labels labels.csv --refine-epochs 20 --out runs/belief")]
+    Dbn(TrainArgs),
 }
 
 impl TrainCommand {
@@ -31,6 +36,7 @@ impl TrainCommand {
             Self::Rbm(args) => ("rbm", args),
             Self::Bm(args) => ("bm", args),
             Self::Dbm(args) => ("dbm", args),
+            Self::Dbn(args) => ("dbn", args),
         }
     }
 }
@@ -70,7 +76,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) labels: Option<String>,
-    /// Hidden units, for a DBM one number per layer
+    /// Hidden units, for a DBM or a DBN one number per layer
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<Vec<usize>>,
@@ -86,10 +92,18 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lateral: Option<Vec<String>>,
-    /// Passes over the data [default: 20]
+    /// Passes over the data, for a DBN with each layer [default: 20]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<u64>,
+    /// Passes of wake–sleep learning over all layers of a DBN together, after them [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refine_epochs: Option<u64>,
+    /// The learning rate of those passes, before decay [default: 0.001]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refine_learning_rate: Option<f64>,
     /// Samples of one step [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]

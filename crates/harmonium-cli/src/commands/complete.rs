@@ -3,6 +3,7 @@
 //! The observed units are held while Gibbs sampling runs; the means of the missing ones are
 //! averaged over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged).
 
+use super::belief;
 use super::sample::visible_rows;
 use crate::args::{Common, CompleteArgs};
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use crate::render::progress;
 use crate::{load, render};
 use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, Role, State};
 use harmonium::random::Stream;
+use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, conditional_means, gibbs, independent};
 use harmonium_data::{Dataset, Options, open};
 use harmonium_kernels::bits::BitMatrix;
@@ -174,7 +176,11 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
             "ask for at least one sweep",
         ));
     }
-    let (model, remembered) = load::model(&args.model)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    let model = match stored {
+        Stored::Machine(model) => model,
+        Stored::Dbn(model) => return belief::complete(args, common, &model, &remembered),
+    };
     let machine = &model.machine;
     let mut reading = args.reading.or(&remembered.reading);
     // Missing cells cannot be drawn or thresholded: bits are left as they are.

@@ -1,10 +1,12 @@
 //! `harmonium features`: what the hidden units say about each sample.
 
+use super::belief;
 use crate::args::{Common, FeaturesArgs};
 use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::{load, render};
 use harmonium::machine::{Engine, LayerId, Precision, Role};
+use harmonium::run::Stored;
 use harmonium::sampling::{Inference, MeanField, infer};
 use serde_json::json;
 
@@ -14,7 +16,11 @@ const ROWS: usize = 512;
 pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     Kind::of(&args.output.out)?;
     output::check_free(&args.output.out, args.output.force)?;
-    let (model, remembered) = load::model(&args.model)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    let model = match stored {
+        Stored::Machine(model) => model,
+        Stored::Dbn(model) => return belief::features(args, common, &model, &remembered),
+    };
     let machine = &model.machine;
     let layers = layers(args, machine)?;
     let input = load::data_for(&args.data, &args.reading, &remembered)?;

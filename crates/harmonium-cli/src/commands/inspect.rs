@@ -1,11 +1,12 @@
 //! `harmonium inspect`: what is in a model.
 
-use super::diagnose;
+use super::{belief, diagnose};
 use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::{load, render};
 use harmonium::exact;
 use harmonium::machine::{Coupling, Machine, Role, Weights};
+use harmonium::run::Stored;
 use harmonium::sampling::Clamp;
 use serde_json::json;
 use std::fmt::Write;
@@ -40,17 +41,36 @@ impl Spread {
 }
 
 pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
-    let (model, remembered) = load::model(&args.model)?;
-    let machine = &model.machine;
-    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    // A deep belief network is shown as the chain of its generative weights; what is sampled and
+    // summed is its top.
+    let (kind, machine, about, summed, n_parameters) = match stored {
+        Stored::Machine(model) => {
+            let n_parameters = model.machine.n_parameters();
+            ("machine", model.machine.clone(), model.about, model.machine, n_parameters)
+        }
+        Stored::Dbn(model) => {
+            let n_parameters = model.dbn.n_parameters();
+            let chain = belief::chain(&model.dbn)?;
+            ("dbn", chain, model.about, model.dbn.top().clone(), n_parameters)
+        }
+    };
+    let machine = &machine;
+    let terms = exact::log2_terms(&summed, &Clamp::none(), 1)?;
     let diagnostics = if args.diagnostics {
-        Some(diagnose::run(machine, &remembered, args, common)?)
+        if kind == "dbn" {
+            return Err(Failure::new(
+                "`--diagnostics` looks at the chains of a machine, and this is a deep belief network",
+                "leave it out, or look at the samples of `harmonium sample`",
+            ));
+        }
+        Some(diagnose::run(&summed, &remembered, args, common)?)
     } else {
         None
     };
     if common.json {
-        let about = &model.about;
         let mut value = json!({
+            "kind": kind,
             "layers": machine.layers().iter().map(|l| json!({
                 "name": l.name,
                 "role": l.role,
@@ -65,7 +85,7 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
                 "edges": c.sparse.map(|s| s.0),
                 "colours": c.sparse.map(|s| s.1),
             })).collect::<Vec<_>>(),
-            "parameters": machine.n_parameters(),
+            "parameters": n_parameters,
             "exact_log2_terms": terms,
             "seed": about.seed,
             "epoch": about.epoch,
@@ -100,11 +120,10 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
     }
     let _ = writeln!(
         text,
-        "{} parameters; an exact ln Z takes 2^{terms:.0} terms{}",
-        machine.n_parameters(),
+        "{n_parameters} parameters; an exact ln Z{} takes 2^{terms:.0} terms{}",
+        if kind == "dbn" { " of the top RBM" } else { "" },
         if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
     );
-    let about = &model.about;
     let _ = match about.step {
         0 => write!(text, "not trained"),
         step => write!(

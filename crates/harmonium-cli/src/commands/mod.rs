@@ -1,5 +1,7 @@
 //! What each command does.
 
+pub(crate) mod belief;
+pub(crate) mod belief_train;
 pub(crate) mod complete;
 pub(crate) mod convert;
 pub(crate) mod data;

@@ -1,5 +1,6 @@
 //! `harmonium report`: a page about a run.
 
+use super::belief;
 use super::diagnose::{Scalar, watch};
 use super::sample::{visible_means, visible_rows};
 use super::score::exact_scores;
@@ -10,9 +11,12 @@ use crate::report::{Ended, Filters, Input, Record, Values, html};
 use crate::{output, plan, render};
 use harmonium::exact;
 use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
+use harmonium::models::Dbn;
 use harmonium::random::Stream;
-use harmonium::run::{Model, RunDirectory};
-use harmonium::sampling::{Chains, Clamp, MeanField, infer};
+use harmonium::run::{RunDirectory, Stored};
+use harmonium::sampling::{
+    Chains, Clamp, DbnEngine, MeanField, Pass, TopSums, generate, gibbs, infer,
+};
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -46,7 +50,7 @@ pub(crate) fn run(args: &ReportArgs, common: &Common) -> Result<(), Failure> {
 /// Gathers what a run holds and writes the page; a report is made anew each time.
 pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure> {
     let directory = RunDirectory::open(run)?;
-    let (model, remembered) = load::model(run)?;
+    let (stored, remembered) = load::stored(run)?;
     let config = directory.config()?;
     let (data, mut notes) = match data(&config) {
         Ok(data) => (Some(data), Vec::new()),
@@ -57,18 +61,25 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     let events = directory.read_events()?.events;
     let mut input = Input {
         title: title(run),
-        description: description(&model),
+        description: description(&stored)?,
         records: records(&events),
         ended: ended(&events),
         notes: Vec::new(),
-        scores: scores(&model, data.as_ref().map(|d| &d.dataset))?,
+        scores: scores(&stored, data.as_ref().map(|d| &d.dataset))?,
         config,
         data: facts(&remembered),
-        mixing: mixing(&model.machine, common)?,
+        mixing: match &stored {
+            Stored::Machine(model) => mixing(&model.machine, common)?,
+            Stored::Dbn(model) => mixing(model.dbn.top(), common)?,
+        },
         image: None,
         ..Input::default()
     };
-    pictures(&mut input, &model.machine, &remembered, data.as_ref().map(|d| &d.dataset), common)?;
+    let rows = data.as_ref().map(|d| &d.dataset);
+    match &stored {
+        Stored::Machine(model) => pictures(&mut input, &model.machine, &remembered, rows, common)?,
+        Stored::Dbn(model) => belief_pictures(&mut input, &model.dbn, &remembered, rows, common)?,
+    }
     input.notes.append(&mut notes);
     let page = html(&input).map_err(|e| {
         Failure::new(
@@ -91,23 +102,25 @@ fn data(config: &str) -> Result<load::Input, Failure> {
     load::data(&spec, &asked.reading)
 }
 
-fn description(model: &Model) -> String {
-    let layers: Vec<String> = model
-        .machine
+fn description(stored: &Stored) -> Result<String, Failure> {
+    let (machine, about, n_parameters) = match stored {
+        Stored::Machine(m) => (m.machine.clone(), &m.about, m.machine.n_parameters()),
+        Stored::Dbn(m) => (belief::chain(&m.dbn)?, &m.about, m.dbn.n_parameters()),
+    };
+    let layers: Vec<String> = machine
         .layers()
         .iter()
         .map(|l| format!("`{}` of {} {} units", l.name, l.n_units(), l.units.name()))
         .collect();
-    let kind = model.about.config.get("model").and_then(Value::as_str).unwrap_or("machine");
-    format!(
-        "{} {kind} with layers {}; {} parameters. Trained for {} epochs ({} updates) with seed {}.",
+    let kind = about.config.get("model").and_then(Value::as_str).unwrap_or("machine");
+    Ok(format!(
+        "{} {kind} with layers {}; {n_parameters} parameters. Trained for {} epochs ({} updates) with seed {}.",
         if kind == "rbm" { "An" } else { "A" },
         layers.join(", "),
-        model.machine.n_parameters(),
-        model.about.epoch,
-        model.about.step,
-        model.about.seed
-    )
+        about.epoch,
+        about.step,
+        about.seed
+    ))
 }
 
 fn records(events: &[Value]) -> Vec<Record> {
@@ -144,8 +157,18 @@ fn ended(events: &[Value]) -> Ended {
 }
 
 /// The exact ln Z and log-likelihood, where they cost little.
-fn scores(model: &Model, data: Option<&Dataset>) -> Result<Vec<(String, String)>, Failure> {
-    let machine = &model.machine;
+fn scores(stored: &Stored, data: Option<&Dataset>) -> Result<Vec<(String, String)>, Failure> {
+    let machine = match stored {
+        Stored::Machine(model) => &model.machine,
+        Stored::Dbn(model) => {
+            let found =
+                data.map(|d| belief::bounds(&model.dbn, d)).transpose()?.unwrap_or_default();
+            let line = |(key, value): (&String, &Value)| {
+                Some((key.clone(), format!("{:.4} nats", value.as_f64()?)))
+            };
+            return Ok(found.as_object().into_iter().flatten().filter_map(line).collect());
+        }
+    };
     let mut scores = Vec::new();
     if exact::log2_terms(machine, &Clamp::none(), 1)? <= EXACT_LOG2_TERMS {
         let log_z = exact::log_partition(machine)?;
@@ -223,14 +246,67 @@ fn pictures(
     }
     let stream = Stream::new(common.seed()).fork(200);
     let mut chains = Chains::new(machine, SAMPLES, stream.fork(0))?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-    let sweeps = (SAMPLE_COST / (SAMPLES as f64 * machine.n_parameters() as f64))
-        .clamp(20.0, 1000.0) as usize;
-    chains.advance(machine, &engine, sweeps, stream.fork(1))?;
+    chains.advance(machine, &engine, sweeps(machine), stream.fork(1))?;
     let x = visible_means(machine, &engine, &Clamp::none(), chains.state().clone())?;
     let rows = visible_rows(machine, &x, remembered);
     input.model_samples = rows.values.chunks(rows.n_columns).map(|r| r[..n].to_vec()).collect();
     Ok(())
+}
+
+/// The same of a deep belief network: filters along the generative weights, activities of the
+/// recognition distribution, samples of the top RBM brought down.
+fn belief_pictures(
+    input: &mut Input,
+    dbn: &Dbn,
+    remembered: &Remembered,
+    data: Option<&Dataset>,
+    common: &Common,
+) -> Result<(), Failure> {
+    let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
+    let chain = belief::chain(dbn)?;
+    let layers: Vec<usize> = (1..=dbn.depth()).collect();
+    let n = dbn.layer(0).len();
+    input.image = remembered.image(n);
+    let mut activities = vec![Vec::new(); layers.len()];
+    if let Some(data) = data {
+        let n_rows = data.n_rows().min(ROWS);
+        let rows: Vec<usize> = (0..n_rows).map(|k| k * data.n_rows() / n_rows).collect();
+        let mut x = belief::states(dbn, &data.select_rows(&rows)?, 0..n_rows)?;
+        let found = belief::means(dbn, &engine, &TopSums::new(dbn)?, &mut x, &layers)?;
+        for (means, out) in found.iter().zip(&mut activities) {
+            let len = means.len() / n_rows;
+            let mean = |i: usize| means.iter().skip(i).step_by(len).sum::<f64>() / n_rows as f64;
+            *out = (0..len).map(mean).collect();
+        }
+        input.data_samples = (0..n_rows.min(SAMPLES)).map(|r| x.row(0, r).to_vec()).collect();
+    }
+    for ((l, tiles), activity) in projections(&chain, LayerId(0)).into_iter().zip(activities) {
+        let layer = chain.layer(l).name.clone();
+        if !activity.is_empty() {
+            input.activities.push(Values { name: layer.clone(), values: activity.clone() });
+        }
+        input.filters.push(Filters { layer, tiles, activity });
+    }
+    for c in chain.couplings() {
+        let name = |l: LayerId| &chain.layer(l).name;
+        let name = format!("{} – {}", name(c.between.0), name(c.between.1));
+        input.weights.push(Values { name, values: c.weights.entries().to_vec() });
+    }
+    let stream = Stream::new(common.seed()).fork(200);
+    let (mut x, clamp) = belief::start(dbn, SAMPLES, None, stream)?;
+    let sweeps = sweeps(dbn.top());
+    gibbs(dbn.top(), engine.top(), &clamp, &mut x, sweeps, stream.fork(1))?;
+    let drawn = generate(dbn, &engine, &x, Pass::LastMeans(stream.fork(2)))?;
+    input.model_samples = (0..SAMPLES).map(|r| drawn.row(0, r).to_vec()).collect();
+    Ok(())
+}
+
+/// As many sweeps of the samples as take a few seconds.
+fn sweeps(machine: &Machine) -> usize {
+    let affordable = SAMPLE_COST / (SAMPLES as f64 * machine.n_parameters() as f64);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+    let sweeps = affordable.clamp(20.0, 1000.0) as usize;
+    sweeps
 }
 
 /// Rows spread over the data, with the means of the units it does not hold.

@@ -1,5 +1,6 @@
 //! `harmonium sample`: draws from a model, free or with part of each sample given.
 
+use super::belief;
 use super::complete::{Observed, mask};
 use crate::args::{Common, SampleArgs};
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use crate::render::progress;
 use crate::{load, render};
 use harmonium::machine::{Engine, Machine, Precision, Role, State};
 use harmonium::random::Stream;
+use harmonium::run::Stored;
 use harmonium::sampling::{Chains, Clamp, MeanField, gibbs, infer};
 use serde_json::json;
 
@@ -21,7 +23,17 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     if args.n == 0 {
         return Err(Failure::new("`--n 0` asks for nothing", "ask for at least one sample"));
     }
-    let (model, remembered) = load::model(&args.model)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    let model = match stored {
+        Stored::Machine(model) => model,
+        Stored::Dbn(model) => return belief::sample(args, common, &model, &remembered),
+    };
+    if args.class.is_some() {
+        return Err(Failure::new(
+            "`--class` draws from deep belief networks",
+            "for other models give the label with `--given` and `--mask`",
+        ));
+    }
     let machine = &model.machine;
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = start(args, machine, &remembered, stream)?;

@@ -1,6 +1,6 @@
 //! `harmonium score`: how probable the data is.
 
-use super::logz;
+use super::{belief, logz};
 use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
 use crate::load::Remembered;
@@ -15,6 +15,7 @@ use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
 use harmonium::machine::{Engine, Machine, Precision, State};
 use harmonium::random::Stream;
+use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, MeanField, infer};
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
@@ -46,7 +47,11 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         Kind::of(out)?;
         output::check_free(out, args.force)?;
     }
-    let (model, remembered) = load::model(&args.model)?;
+    let (stored, remembered) = load::stored(&args.model)?;
+    let model = match stored {
+        Stored::Machine(model) => model,
+        Stored::Dbn(model) => return belief::scores(args, common, &model, &remembered),
+    };
     let mut input = load::data_for(&args.data, &args.reading, &remembered)?;
     if let Some(path) = &args.labels {
         (input, _) = load::with_labels(input, path, Some(&remembered.classes))?;
@@ -61,6 +66,12 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         "pseudo" => pseudo_likelihoods(machine, data, args, common)?,
         "free-energy" => free_energies(machine, data)?,
         "bound" => estimated(machine, data, "bound", args, &remembered, common)?,
+        "importance" => {
+            return Err(Failure::new(
+                "`--method importance` is for deep belief networks",
+                "use `ais`, or leave `--method` out",
+            ));
+        }
         _ => estimated(machine, data, "ais", args, &remembered, common)?,
     };
     if let Some(out) = &args.out {

@@ -1,5 +1,6 @@
 //! `harmonium train`: learns from data and leaves a run directory.
 
+use super::belief_train;
 use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
@@ -10,6 +11,7 @@ use crate::watch::{self, Settings, Training, Watch};
 use harmonium::machine::Machine;
 use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{Plan, Stop, Trainer, initialise};
+use harmonium::units::Units;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +32,12 @@ pub(crate) struct Prepared {
 pub(crate) fn run(command: &TrainCommand, common: &Common) -> Result<(), Failure> {
     let (model, args) = command.parts();
     let resumed = args.resume && Path::new(&args.out).join("run.toml").is_file();
-    let outcome = if resumed { resume(model, args, common)? } else { begin(model, args, common)? };
+    let outcome = match (model, resumed) {
+        ("dbn", true) => belief_train::resume(args, common)?,
+        ("dbn", false) => belief_train::begin(args, common)?,
+        (_, true) => resume(model, args, common)?,
+        (_, false) => begin(model, args, common)?,
+    };
     if common.json {
         return render::json(&outcome.json);
     }
@@ -43,7 +50,8 @@ pub(crate) struct Told {
     pub(crate) text: String,
 }
 
-fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
+/// What was asked: the flags over the configuration file.
+pub(super) fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failure> {
     let config = args.config.as_deref().map(plan::config).transpose()?.unwrap_or_default();
     if let Some(other) = config.get("model").and_then(toml::Value::as_str).filter(|m| *m != model) {
         return Err(Failure::new(
@@ -51,16 +59,29 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
             format!("use `harmonium train {other}`"),
         ));
     }
-    let table = plan::merge(config, plan::flags(args, common)?);
-    let (prepared, machine) = prepare(model, plan::typed(&table)?)?;
+    plan::typed(&plan::merge(config, plan::flags(args, common)?))
+}
+
+fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
+    let (prepared, machine) = prepare(model, asked(model, args, common)?)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
     start(&prepared, machine, &mut writer, common)
         .and_then(|(ended, model)| finish(&ended, &model, writer, &args.out))
 }
 
-/// Opens the data and builds the machine: everything that can fail before a file is written.
-pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machine), Failure> {
+/// The data of a run, and what it says about the machine.
+pub(super) struct Opened {
+    pub(super) input: Input,
+    pub(super) units: Units,
+    /// Columns without those of the classes.
+    pub(super) n_columns: usize,
+    /// Names of the classes, if labels are learned.
+    pub(super) classes: Vec<String>,
+}
+
+/// Opens the data as it was asked for.
+pub(super) fn open(model: &str, asked: &mut Asked) -> Result<Opened, Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -68,16 +89,10 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machin
         ));
     };
     if asked.reading.binarize.is_none() {
-        asked.reading.binarize = plan::default_binarize(&asked);
-    }
-    if asked.settings.patience.is_some() && asked.settings.valid.is_none() {
-        return Err(Failure::new(
-            "`--patience` has nothing to watch",
-            "give it validation data with `--valid DATA`",
-        ));
+        asked.reading.binarize = plan::default_binarize(asked);
     }
     let input = load::data(&spec, &asked.reading)?;
-    let units = plan::visible_units(&asked, &input)?;
+    let units = plan::visible_units(asked, &input)?;
     let n_columns = input.dataset.n_columns();
     let (input, classes) = match &asked.settings.labels {
         Some(path) => load::with_labels(input, path, None)?,
@@ -89,6 +104,18 @@ pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machin
             "labels that never differ say nothing: leave them out",
         ));
     }
+    Ok(Opened { input, units, n_columns, classes })
+}
+
+/// Opens the data and builds the machine: everything that can fail before a file is written.
+pub(crate) fn prepare(model: &str, mut asked: Asked) -> Result<(Prepared, Machine), Failure> {
+    if asked.settings.patience.is_some() && asked.settings.valid.is_none() {
+        return Err(Failure::new(
+            "`--patience` has nothing to watch",
+            "give it validation data with `--valid DATA`",
+        ));
+    }
+    let Opened { input, units, n_columns, classes } = open(model, &mut asked)?;
     let mut machine = plan::machine(model, &asked, units, n_columns, classes.len())?;
     let learning = plan::learning(&asked, &machine)?;
     initialise(&mut machine, &input.dataset, &learning)?;
@@ -137,29 +164,47 @@ pub(crate) fn start(
     learn(prepared, trainer, None, writer, common)
 }
 
-fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
-    let mut writer = RunDirectory::resume(&args.out)?;
+/// The settings of a run that is to go on, checked against what is asked now, and the fingerprint
+/// of its data.
+pub(super) fn stored(
+    model: &str,
+    writer: &RunWriter,
+    args: &TrainArgs,
+    common: &Common,
+) -> Result<(Asked, Option<String>), Failure> {
     let stored = plan::parse(&writer.directory().config()?, "run.toml")?;
-    let flags = plan::flags(args, common)?;
-    plan::check_same(&stored, &flags)?;
+    plan::check_same(&stored, &plan::flags(args, common)?)?;
     if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
         return Err(Failure::new(
             format!("`{}` is no run of a {model}", args.out),
             "resume it with the model it was started with",
         ));
     }
-    let hash = stored.get("provenance").and_then(|p| p.get("data-hash")).cloned();
-    let (prepared, machine) = prepare(model, plan::typed(&plan::merge(stored, Table::new()))?)?;
-    let found = format!("{:016x}", prepared.input.about.content_hash);
-    if hash.as_ref().and_then(toml::Value::as_str).is_some_and(|h| h != found) {
+    let hash = stored.get("provenance").and_then(|p| p.get("data-hash"));
+    let hash = hash.and_then(toml::Value::as_str).map(str::to_owned);
+    Ok((plan::typed(&plan::merge(stored, Table::new()))?, hash))
+}
+
+/// Whether the data is still what it was.
+pub(super) fn check_data(input: &Input, hash: Option<&str>) -> Result<(), Failure> {
+    let found = format!("{:016x}", input.about.content_hash);
+    if hash.is_some_and(|h| h != found) {
         return Err(Failure::new(
             "the data is not what the run was started with: its fingerprint has changed",
             "put the old data back, or start another run",
         ));
     }
+    Ok(())
+}
+
+fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
+    let mut writer = RunDirectory::resume(&args.out)?;
+    let (asked, hash) = stored(model, &writer, args, common)?;
+    let (prepared, machine) = prepare(model, asked)?;
+    check_data(&prepared.input, hash.as_deref())?;
     let nothing_left = |model: &Model| {
         let ended = Ended { stop: Stop::Finished, seconds: 0.0, metrics: json!({}) };
-        Ok(tell(&ended, model, &args.out))
+        Ok(tell(&ended, &model.about, &args.out))
     };
     if let Some(model) = writer.directory().model()? {
         load::note_on_stderr("this run has finished; nothing was left to do");
@@ -215,9 +260,11 @@ fn learn(
         batches_per_epoch: prepared.input.dataset.n_rows().div_ceil(prepared.plan.batch) as u64,
         patience: prepared.asked.settings.patience,
         checkpoint_seconds: prepared.asked.settings.checkpoint_seconds.unwrap_or(30.0),
+        part: None,
     };
     let valid = prepared.valid.as_ref().map(|v| &v.dataset);
-    let mut watch = Watch::new(writer, &prepared.input.dataset, valid, settings, from, bar)?;
+    let extra = from.map(|f| &f.extra);
+    let mut watch = Watch::new(writer, &prepared.input.dataset, valid, settings, extra, bar)?;
     if from.is_none() {
         watch.save(trainer.checkpoint(), Training::GoesOn)?;
     }
@@ -231,25 +278,29 @@ fn learn(
 }
 
 fn finish(ended: &Ended, model: &Model, writer: RunWriter, out: &str) -> Result<Told, Failure> {
-    match &ended.stop {
+    check_stop(&ended.stop, model.about.epoch, out)?;
+    writer.finish(model)?;
+    Ok(tell(ended, &model.about, out))
+}
+
+/// Whether a run ended so that there is a model.
+pub(super) fn check_stop(stop: &Stop, epoch: u64, out: &str) -> Result<(), Failure> {
+    match stop {
         Stop::Diverged(error) => Err(Failure::new(error.to_string(), error.hint())),
         Stop::Observer(reason) if reason == watch::INTERRUPTED => Err(Failure::new(
-            format!("interrupted after {} epochs; the run is kept in `{out}`", model.about.epoch),
+            format!("interrupted after {epoch} epochs; the run is kept in `{out}`"),
             format!(
                 "go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"
             ),
         )),
-        _ => {
-            writer.finish(model)?;
-            Ok(tell(ended, model, out))
-        }
+        _ => Ok(()),
     }
 }
 
-fn tell(ended: &Ended, model: &Model, out: &str) -> Told {
-    let mut value = json!({ "run": out, "epochs": model.about.epoch, "seconds": ended.seconds });
+pub(super) fn tell(ended: &Ended, about: &About, out: &str) -> Told {
+    let mut value = json!({ "run": out, "epochs": about.epoch, "seconds": ended.seconds });
     let mut text =
-        format!("{} epochs in {:.1} s; the run is in `{out}`", model.about.epoch, ended.seconds);
+        format!("{} epochs in {:.1} s; the run is in `{out}`", about.epoch, ended.seconds);
     if let Stop::Observer(reason) = &ended.stop {
         text = format!("{text}\nstopped early: {reason}");
         value["stopped"] = json!(reason);

@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod bound;
+pub mod dbn;
 pub mod diagnostics;
 pub mod likelihood;
 pub mod log_partition;

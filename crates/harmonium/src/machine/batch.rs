@@ -1,6 +1,5 @@
 //! Samples on their way into the visible layers.
 
-use super::layer::filled;
 use super::{LayerId, Machine, State};
 use crate::error::Error;
 use crate::units::Units;
@@ -129,6 +128,20 @@ impl Batch {
         self.weights.push(weight);
     }
 
+    /// The visible layers of `x`, with a weight for each row.
+    pub(crate) fn from_state(machine: &Machine, x: &State, weights: &[f64]) -> Self {
+        let mut batch = Self::new(machine);
+        for (l, rows) in batch.visible.iter().zip(&mut batch.layers) {
+            let layer = &x.layers[l.0];
+            *rows = match layer.bits() {
+                Some(bits) => Rows::Bits(bits.clone()),
+                None => Rows::Numbers(layer.numbers().to_vec()),
+            };
+        }
+        batch.weights.extend_from_slice(weights);
+        batch
+    }
+
     /// Number of samples.
     pub fn n_rows(&self) -> usize {
         self.weights.len()
@@ -158,14 +171,7 @@ impl Batch {
     ///
     /// If it does not fit into memory.
     pub fn to_state(&self, machine: &Machine) -> Result<State, Error> {
-        let mut state = State::zeros(machine, self.n_rows())?;
-        for l in machine.layer_ids() {
-            let layer = machine.layer(l);
-            let neutral = filled(layer.len() * self.n_rows(), layer.units.neutral_mean(), || {
-                format!("{} rows of layer `{}`", self.n_rows(), layer.name)
-            })?;
-            state.set_layer(l, &neutral);
-        }
+        let mut state = State::neutral(machine, self.n_rows())?;
         self.write_into(&mut state);
         Ok(state)
     }

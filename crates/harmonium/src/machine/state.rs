@@ -141,6 +141,19 @@ impl State {
         Ok(Self { n_rows, layers: layers.collect::<Result<_, Error>>()? })
     }
 
+    /// `n_rows` rows with every unit at its neutral mean.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit into memory.
+    pub(crate) fn neutral(machine: &Machine, n_rows: usize) -> Result<Self, Error> {
+        let mut state = Self::zeros(machine, n_rows)?;
+        for (layer, mine) in machine.layers().iter().zip(&mut state.layers) {
+            mine.numbers_mut().fill(layer.units.neutral_mean());
+        }
+        Ok(state)
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.n_rows

@@ -6,18 +6,21 @@
 //! | [`Bm`] | one visible and at most one hidden layer, each with an optional lateral coupling |
 //! | [`Dbm`] | a chain: visible, then hidden layers |
 //! | [`MultimodalDbm`] | a tree whose leaves are visible layers and whose pathways meet |
+//! | [`Dbn`] | directed layers under an RBM: no machine as a whole, but made of some |
 //! | [`ising_torus`], [`curie_weiss`] | [`Bm`]s of spins whose partition function is known |
 //!
-//! Each is a [`Machine`] inside; every algorithm of the library takes that.
+//! Each but the [`Dbn`] is a [`Machine`] inside; every algorithm of the library takes that.
 
 mod bm;
 mod dbm;
+mod dbn;
 mod ising;
 mod multimodal;
 mod rbm;
 
 pub use bm::{Bm, Lateral};
 pub use dbm::Dbm;
+pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 pub use multimodal::{MultimodalDbm, Pathway};
 pub use rbm::Rbm;

@@ -69,8 +69,7 @@ impl TryFrom<Machine> for Rbm {
     type Error = Error;
 
     fn try_from(machine: Machine) -> Result<Self, Error> {
-        let roles: Vec<Role> = machine.layers().iter().map(|l| l.role).collect();
-        if roles == [Role::Visible, Role::Hidden] && has_exactly(&machine, &[(0, 1)]) {
+        if is_rbm(&machine) {
             return Ok(Self(machine));
         }
         Err(Error::Topology {
@@ -79,4 +78,10 @@ impl TryFrom<Machine> for Rbm {
             found: described(&machine),
         })
     }
+}
+
+/// Whether the graph is that of an RBM.
+pub(super) fn is_rbm(machine: &Machine) -> bool {
+    let roles: Vec<Role> = machine.layers().iter().map(|l| l.role).collect();
+    roles == [Role::Visible, Role::Hidden] && has_exactly(machine, &[(0, 1)])
 }

@@ -5,6 +5,7 @@ use super::{NO_FILE, damaged};
 use crate::error::Error;
 use crate::machine::{Machine, Role, Weights};
 use crate::units::Units;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,8 +13,9 @@ use serde_json::Value;
 /// written as version 1, byte for byte what it always was.
 const FORMAT_VERSION: u64 = 2;
 
-/// The kind of file this version knows; `dbn` and `network` are kept free for others.
-const MACHINE: &str = "machine";
+/// The kinds of file this version knows; `network` is kept free for others.
+pub(super) const MACHINE: &str = "machine";
+pub(super) const DBN: &str = "dbn";
 
 /// Most layers, and most couplings, of a machine in a file.
 const MOST_PARTS: usize = 10_000;
@@ -25,9 +27,9 @@ const MOST_PARTS: usize = 10_000;
 pub(super) struct Metadata {
     format_version: u64,
     kind: String,
-    pub(super) layers: Vec<LayerEntry>,
-    pub(super) couplings: Vec<CouplingEntry>,
-    pub(super) constant: f64,
+    layers: Vec<LayerEntry>,
+    couplings: Vec<CouplingEntry>,
+    constant: f64,
     library_version: String,
     seed: u64,
     step: u64,
@@ -60,6 +62,49 @@ pub(super) struct CouplingEntry {
     pub(super) edges: Option<usize>,
 }
 
+/// A machine without its numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Graph<'a> {
+    pub(super) layers: &'a [LayerEntry],
+    pub(super) couplings: &'a [CouplingEntry],
+    pub(super) constant: f64,
+}
+
+impl Graph<'_> {
+    /// Whether there are not more parts than any machine should have.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        for (what, n) in [("layers", self.layers.len()), ("couplings", self.couplings.len())] {
+            if n > MOST_PARTS {
+                return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn layer_entries(machine: &Machine) -> Vec<LayerEntry> {
+    let layer = |l: &crate::machine::Layer| LayerEntry {
+        name: l.name.clone(),
+        role: l.role,
+        units: l.units,
+        n_units: l.n_units(),
+    };
+    machine.layers().iter().map(layer).collect()
+}
+
+pub(super) fn coupling_entries(machine: &Machine) -> Vec<CouplingEntry> {
+    let name = |l| machine.layer(l).name.clone();
+    let coupling = |c: &crate::machine::Coupling| CouplingEntry {
+        between: (name(c.between.0), name(c.between.1)),
+        lateral: c.is_lateral(),
+        edges: match &c.weights {
+            Weights::Sparse(edges) => Some(edges.pairs().len()),
+            Weights::Between(_) | Weights::Lateral(_) => None,
+        },
+    };
+    machine.couplings().iter().map(coupling).collect()
+}
+
 /// Where training was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,27 +124,12 @@ struct Opening {
 
 impl Metadata {
     pub(super) fn new(machine: &Machine, about: &About, checkpoint: Option<Counters>) -> Self {
-        let name = |l| machine.layer(l).name.clone();
-        let layer = |l: &crate::machine::Layer| LayerEntry {
-            name: l.name.clone(),
-            role: l.role,
-            units: l.units,
-            n_units: l.n_units(),
-        };
-        let coupling = |c: &crate::machine::Coupling| CouplingEntry {
-            between: (name(c.between.0), name(c.between.1)),
-            lateral: c.is_lateral(),
-            edges: match &c.weights {
-                Weights::Sparse(edges) => Some(edges.pairs().len()),
-                Weights::Between(_) | Weights::Lateral(_) => None,
-            },
-        };
         let sparse = machine.couplings().iter().any(|c| matches!(c.weights, Weights::Sparse(_)));
         Self {
             format_version: if sparse { FORMAT_VERSION } else { 1 },
             kind: MACHINE.into(),
-            layers: machine.layers().iter().map(layer).collect(),
-            couplings: machine.couplings().iter().map(coupling).collect(),
+            layers: layer_entries(machine),
+            couplings: coupling_entries(machine),
             constant: machine.constant(),
             library_version: about.library_version.clone(),
             seed: about.seed,
@@ -116,6 +146,10 @@ impl Metadata {
         About { seed, step, epoch, config, data, library_version }
     }
 
+    pub(super) fn graph(&self) -> Graph<'_> {
+        Graph { layers: &self.layers, couplings: &self.couplings, constant: self.constant }
+    }
+
     /// Sorted compact JSON.
     ///
     /// # Errors
@@ -123,15 +157,7 @@ impl Metadata {
     /// If reading it would not give back the same: the caller's values may nest too deep, and a
     /// machine may have too many parts.
     pub(super) fn to_text(&self) -> Result<String, Error> {
-        let unwritable = |reason: String| Error::Unwritable { reason };
-        let value = serde_json::to_value(self).map_err(|e| unwritable(e.to_string()))?;
-        let text = sorted(value).to_string();
-        match Self::from_text(&text) {
-            Ok(read) if read == *self => Ok(text),
-            Ok(_) => Err(unwritable("its description would read differently".into())),
-            Err(Error::Damaged { reason, .. }) => Err(unwritable(reason)),
-            Err(error) => Err(error),
-        }
+        checked_text(self, Self::from_text)
     }
 
     /// Reads the text of a file.
@@ -140,30 +166,70 @@ impl Metadata {
     ///
     /// If the version or the kind is none of ours, or the text not of the right form.
     pub(super) fn from_text(text: &str) -> Result<Self, Error> {
-        let wrong = |e: serde_json::Error| damaged(format!("its description is wrong: {e}"));
-        let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
-        let (path, found) = (NO_FILE.to_owned(), opening.format_version);
-        if found > FORMAT_VERSION {
-            return Err(Error::NewerFormat { path, found, supported: FORMAT_VERSION });
-        }
-        if found == 0 {
-            return Err(damaged("there is no format version 0"));
-        }
-        if opening.kind != MACHINE {
-            return Err(Error::UnknownKind { path, kind: opening.kind });
-        }
-        let metadata: Self = serde_json::from_str(text).map_err(wrong)?;
-        if found < 2 && metadata.couplings.iter().any(|c| c.edges.is_some()) {
+        let (metadata, version): (Self, u64) = opened(text, MACHINE)?;
+        if version < 2 && metadata.couplings.iter().any(|c| c.edges.is_some()) {
             return Err(damaged("version 1 of the format has no sparse couplings"));
         }
-        for (what, n) in
-            [("layers", metadata.layers.len()), ("couplings", metadata.couplings.len())]
-        {
-            if n > MOST_PARTS {
-                return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
-            }
-        }
+        metadata.graph().check()?;
         Ok(metadata)
+    }
+}
+
+/// What a file holds, according to its text.
+///
+/// # Errors
+///
+/// If the text is not of the right form.
+pub(super) fn kind_of(text: &str) -> Result<String, Error> {
+    let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
+    Ok(opening.kind)
+}
+
+/// The description in the text of a file of a kind, and its version.
+///
+/// # Errors
+///
+/// If the version or the kind is another, or the text not of the right form.
+pub(super) fn opened<T: DeserializeOwned>(
+    text: &str,
+    expected: &'static str,
+) -> Result<(T, u64), Error> {
+    let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
+    let (path, found) = (NO_FILE.to_owned(), opening.format_version);
+    if found > FORMAT_VERSION {
+        return Err(Error::NewerFormat { path, found, supported: FORMAT_VERSION });
+    }
+    if found == 0 {
+        return Err(damaged("there is no format version 0"));
+    }
+    if opening.kind != expected {
+        return Err(Error::UnknownKind { path, kind: opening.kind, expected });
+    }
+    Ok((serde_json::from_str(text).map_err(wrong)?, found))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn wrong(error: serde_json::Error) -> Error {
+    damaged(format!("its description is wrong: {error}"))
+}
+
+/// Sorted compact JSON of a description.
+///
+/// # Errors
+///
+/// If `read` would not give back the same.
+pub(super) fn checked_text<T: Serialize + PartialEq>(
+    description: &T,
+    read: impl Fn(&str) -> Result<T, Error>,
+) -> Result<String, Error> {
+    let unwritable = |reason: String| Error::Unwritable { reason };
+    let value = serde_json::to_value(description).map_err(|e| unwritable(e.to_string()))?;
+    let text = sorted(value).to_string();
+    match read(&text) {
+        Ok(again) if again == *description => Ok(text),
+        Ok(_) => Err(unwritable("its description would read differently".into())),
+        Err(Error::Damaged { reason, .. }) => Err(unwritable(reason)),
+        Err(error) => Err(error),
     }
 }
 

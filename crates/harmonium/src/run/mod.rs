@@ -26,6 +26,7 @@
 
 mod atomic;
 mod checkpoint;
+mod dbn_file;
 mod directory;
 mod events;
 mod header;
@@ -38,6 +39,7 @@ mod uai;
 mod writer;
 
 pub use checkpoint::SavedCheckpoint;
+pub use dbn_file::{DbnModel, SavedDbnCheckpoint, Stored};
 pub use directory::RunDirectory;
 pub use events::EventLog;
 pub use model_file::{About, Located, Model};
@@ -88,7 +90,9 @@ fn in_file(path: &Path) -> impl Fn(Error) -> Error {
             Error::NewerFormat { found, supported, .. } => {
                 Error::NewerFormat { path, found, supported }
             }
-            Error::UnknownKind { kind, .. } => Error::UnknownKind { path, kind },
+            Error::UnknownKind { kind, expected, .. } => {
+                Error::UnknownKind { path, kind, expected }
+            }
             Error::Foreign { reason, hint, .. } => Error::Foreign { path, reason, hint },
             other => other,
         }

@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// What stands before the names of saved state.
-const STATE: &str = "state.";
+pub(super) const STATE: &str = "state.";
 
 /// Where a machine comes from. Put no paths, times or thread counts in it: equal runs give equal
 /// bytes.
@@ -137,7 +137,7 @@ pub(super) fn write_parts(
 pub(super) fn read_parts(bytes: &[u8]) -> Result<(Model, Option<(Snapshot, Counters)>), Error> {
     let (mut tensors, text) = Tensors::read(bytes)?;
     let mut metadata = Metadata::from_text(&text)?;
-    let machine = take_machine(&metadata, &mut tensors)?;
+    let machine = take_machine(metadata.graph(), &mut tensors)?;
     let training = match metadata.checkpoint.take() {
         None => None,
         Some(counters) => Some((Snapshot(tensors.take_rows(STATE)?), counters)),

@@ -6,7 +6,7 @@
 //! `couplings.<a>.<a>.edges`, two entries of the layer for each. A dot in a layer's name is written `%2E`, so that no two names meet.
 
 use super::damaged;
-use super::metadata::{CouplingEntry, LayerEntry, Metadata};
+use super::metadata::{CouplingEntry, Graph, LayerEntry};
 use super::tensors::{Tensor, Tensors};
 use crate::error::Error;
 use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Triangle, Weights};
@@ -40,36 +40,36 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
     tensors
 }
 
-/// Takes the machine that `metadata` describes out of `tensors`.
+/// Takes the machine that `graph` describes out of `tensors`.
 ///
 /// # Errors
 ///
 /// If a tensor is missing or of another shape, or the whole is no machine.
-pub(super) fn take_machine(metadata: &Metadata, tensors: &mut Tensors) -> Result<Machine, Error> {
-    let ids = check_names(metadata)?;
-    let mut layers = Vec::with_capacity(metadata.layers.len());
-    for entry in &metadata.layers {
+pub(super) fn take_machine(graph: Graph<'_>, tensors: &mut Tensors) -> Result<Machine, Error> {
+    let ids = check_names(graph)?;
+    let mut layers = Vec::with_capacity(graph.layers.len());
+    for entry in graph.layers {
         layers.push(take_layer(entry, tensors)?);
     }
-    let mut couplings = Vec::with_capacity(metadata.couplings.len());
-    for entry in &metadata.couplings {
+    let mut couplings = Vec::with_capacity(graph.couplings.len());
+    for entry in graph.couplings {
         couplings.push(take_coupling(entry, &ids, &layers, tensors)?);
     }
     Machine::new(layers, couplings)
-        .and_then(|machine| machine.with_constant(metadata.constant))
+        .and_then(|machine| machine.with_constant(graph.constant))
         .map_err(|error| damaged(error.to_string()))
 }
 
 /// The layers by name; no layer and no coupling may occur twice.
-fn check_names(metadata: &Metadata) -> Result<BTreeMap<&str, LayerId>, Error> {
+fn check_names(graph: Graph<'_>) -> Result<BTreeMap<&str, LayerId>, Error> {
     let mut ids = BTreeMap::new();
-    for (i, LayerEntry { name, .. }) in metadata.layers.iter().enumerate() {
+    for (i, LayerEntry { name, .. }) in graph.layers.iter().enumerate() {
         if ids.insert(name.as_str(), LayerId(i)).is_some() {
             return Err(damaged(format!("layer `{name}` occurs twice")));
         }
     }
     let mut pairs = BTreeSet::new();
-    for CouplingEntry { between: (a, b), .. } in &metadata.couplings {
+    for CouplingEntry { between: (a, b), .. } in graph.couplings {
         if !pairs.insert((a.min(b), a.max(b))) {
             return Err(damaged(format!("the coupling of `{a}` and `{b}` occurs twice")));
         }

@@ -140,6 +140,17 @@ impl<'a> Tensors<'a> {
         Ok(rows)
     }
 
+    /// Takes out every tensor whose name starts with `prefix`, and drops the prefix.
+    pub(super) fn take_part(&mut self, prefix: &str) -> Self {
+        let (inside, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.places)
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(prefix));
+        self.places.extend(rest);
+        let inside =
+            inside.into_iter().map(|(name, place)| (name[prefix.len()..].to_owned(), place));
+        Self { places: inside.collect(), data: self.data }
+    }
+
     /// Whether everything was taken out: a tensor that is ignored could have mattered.
     ///
     /// # Errors

@@ -2,13 +2,14 @@
 
 use super::atomic::{self, sync_folder};
 use super::checkpoint::SavedCheckpoint;
+use super::dbn_file::{DbnModel, SavedDbnCheckpoint};
 use super::directory::{RunDirectory, part};
 use super::events::EventWriter;
 use super::lock::Lock;
 use super::model_file::{About, Model};
 use super::{Overwrite, file_error};
 use crate::error::{Error, existing};
-use crate::training::Checkpoint;
+use crate::training::{Checkpoint, DbnCheckpoint};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -103,6 +104,24 @@ impl RunWriter {
         saved.save(self.directory.part(part::LAST), Overwrite::Yes)
     }
 
+    /// The same for a deep belief network.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunWriter::save_checkpoint`].
+    pub fn save_dbn_checkpoint(
+        &mut self,
+        checkpoint: DbnCheckpoint,
+        about: About,
+        extra: Value,
+    ) -> Result<(), Error> {
+        self.events.sync()?;
+        let events_length = self.events.length();
+        let saved = SavedDbnCheckpoint { checkpoint, about, events_length, extra };
+        self.make_checkpoints()?;
+        atomic::write(&self.directory.part(part::LAST), &saved.to_bytes()?, Overwrite::Yes)
+    }
+
     /// Replaces `checkpoints/best.safetensors`.
     ///
     /// # Errors
@@ -119,6 +138,17 @@ impl RunWriter {
     ///
     /// If the system refuses; the checkpoints are still there.
     pub fn finish(self, model: &Model) -> Result<RunDirectory, Error> {
+        self.events.sync()?;
+        model.save(self.directory.part(part::MODEL), Overwrite::Yes)?;
+        Ok(self.directory)
+    }
+
+    /// The same for a deep belief network.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunWriter::finish`].
+    pub fn finish_dbn(self, model: &DbnModel) -> Result<RunDirectory, Error> {
         self.events.sync()?;
         model.save(self.directory.part(part::MODEL), Overwrite::Yes)?;
         Ok(self.directory)

@@ -6,11 +6,13 @@
 //! machine: nothing clamped is the negative phase, the data the positive phase, part of a picture
 //! is inpainting.
 
+mod ancestral;
 mod annealing;
 mod chains;
 mod clamp;
 mod collapsed;
 mod gibbs;
+mod labelled;
 mod lateral;
 mod mean_field;
 mod packed;
@@ -18,14 +20,17 @@ mod posterior;
 mod tempering;
 mod walk;
 
+pub use ancestral::{DbnEngine, DbnState, Pass, generate, recognise};
 pub use annealing::{anneal, settle};
 pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
+pub use labelled::{Label, TopSums};
 pub use mean_field::{Convergence, MeanField, mean_field};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
+pub(crate) use ancestral::{Way, data_layers};
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use mean_field::average_block;

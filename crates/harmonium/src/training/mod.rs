@@ -4,15 +4,21 @@
 //! s\rangle_\text{model}$ from two estimators, adds penalties, and lets the optimiser move the
 //! parameters. [`Plan`] says how; observers watch and may stop it, and never change it.
 
+mod dbn;
 mod init;
 mod observer;
 mod plan;
+mod source;
 mod trainer;
+mod up_down;
 
+pub use dbn::{DbnCheckpoint, DbnShape, Stack, Stage, StageData, train_dbn};
 pub use init::initialise;
 pub use observer::{EarlyStop, Every, History, Measurement, Metric, Observer, Record};
 pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};
+pub use source::{Presented, Source};
 pub use trainer::{Checkpoint, Outcome, StepReport, Stop, Trainer, View};
+pub use up_down::{UpDown, sleep_gradient, wake_gradient};
 
 use crate::error::Error;
 use crate::machine::Machine;

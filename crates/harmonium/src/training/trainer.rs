@@ -2,6 +2,7 @@
 
 use super::observer::Observer;
 use super::plan::Plan;
+use super::source::Presented;
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
@@ -18,6 +19,7 @@ use harmonium_data::{Dataset, Values};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -29,6 +31,12 @@ pub(super) mod purpose {
     pub(crate) const POSITIVE: u64 = 3;
     pub(crate) const NEGATIVE: u64 = 4;
     pub(crate) const ROUNDING: u64 = 5;
+    /// Samples of the layers below.
+    pub(crate) const RECOGNITION: u64 = 6;
+    /// The way down of wake–sleep learning.
+    pub(crate) const SLEEP: u64 = 7;
+    /// The seeds of the RBMs of a stack.
+    pub(crate) const STAGE: u64 = 8;
 }
 
 /// How often the norms of gradient and update are taken while the engine learns by itself: they
@@ -135,7 +143,9 @@ pub struct Trainer<'d> {
     current: OnceLock<Machine>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
     norms: [f64; 2],
-    data: &'d Dataset,
+    source: Presented<'d>,
+    /// What the source presents in the epoch under way.
+    data: Cow<'d, Dataset>,
     plan: Plan,
     penalties: Penalties,
     positive: Box<dyn Estimator>,
@@ -159,9 +169,23 @@ impl<'d> Trainer<'d> {
     /// # Errors
     ///
     /// If the data does not fit the machine, or a setting is out of range.
-    pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+    pub fn new(
+        machine: Machine,
+        data: impl Into<Presented<'d>>,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        Self::at_epoch(machine, data.into(), plan, 0)
+    }
+
+    fn at_epoch(
+        machine: Machine,
+        source: Presented<'d>,
+        plan: &Plan,
+        epoch: u64,
+    ) -> Result<Self, Error> {
         plan.check()?;
-        check_data(&machine, data)?;
+        let data = source.in_epoch(epoch)?;
+        check_data(&machine, &data)?;
         let (positive, negative) = plan.sides(&machine)?;
         let engine = Engine::with_precision(&machine, plan.engine_precision(&machine));
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
@@ -178,10 +202,11 @@ impl<'d> Trainer<'d> {
             root: Stream::new(plan.seed),
             batch: Batch::new(&machine),
             plan: plan.clone(),
-            epoch: 0,
+            epoch,
             batches_done: 0,
             order: Vec::new(),
             machine,
+            source,
             data,
             positive,
             negative,
@@ -195,8 +220,13 @@ impl<'d> Trainer<'d> {
     /// # Errors
     ///
     /// If the checkpoint does not fit the data or the plan.
-    pub fn resume(checkpoint: &Checkpoint, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
-        let mut trainer = Self::new(checkpoint.machine.clone(), data, plan)?;
+    pub fn resume(
+        checkpoint: &Checkpoint,
+        data: impl Into<Presented<'d>>,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let (machine, epoch) = (checkpoint.machine.clone(), checkpoint.epoch);
+        let mut trainer = Self::at_epoch(machine, data.into(), plan, epoch)?;
         let state = &checkpoint.state;
         trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
@@ -217,9 +247,7 @@ impl<'d> Trainer<'d> {
             let key = format!("activity.{}", layer.name);
             activity.copy_from_slice(state.get(&key, layer.len())?);
         }
-        trainer.epoch = checkpoint.epoch;
         trainer.batches_done = checkpoint.batches_done;
-        trainer.shuffle();
         Ok(trainer)
     }
 
@@ -382,7 +410,7 @@ impl<'d> Trainer<'d> {
             self.norms = norms(learner, squares);
         }
         let [gradient_norm, update_ratio] = self.norms;
-        Ok(self.finish_step(progress, rate, gradient_norm, update_ratio))
+        self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
 
     /// Sweeps and variates of one side.
@@ -403,20 +431,23 @@ impl<'d> Trainer<'d> {
         learning_rate: f64,
         gradient_norm: f64,
         update_ratio: f64,
-    ) -> StepReport {
+    ) -> Result<StepReport, Error> {
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
+            if self.epoch < self.plan.epochs {
+                self.data = self.source.in_epoch(self.epoch)?;
+            }
             self.shuffle();
         }
         let convergence = self.positive.convergence();
-        StepReport {
+        Ok(StepReport {
             step: progress.step + 1,
             learning_rate,
             gradient_norm,
             update_ratio,
             convergence,
-        }
+        })
     }
 
     /// One update of the machine, in the order of the formulas.
@@ -429,21 +460,22 @@ impl<'d> Trainer<'d> {
         let centered_mean = self.centered_mean(&means);
         let mut gradient = data.minus(&model);
         drop(model);
-        to_log_precision(&self.machine, &mut gradient);
-        self.penalties.add_to(&self.machine, &self.activity, &centered_mean, &mut gradient);
-        let gradient_norm = gradient.norm();
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
-        let update = self.optimizer.update(&gradient, rate, self.plan.momentum.at(progress));
-        if !gradient_norm.is_finite() || !update.is_finite() {
+        let moved = Ascent {
+            penalties: &self.penalties,
+            activity: &self.activity,
+            centered_mean: &centered_mean,
+            rate,
+            momentum: self.plan.momentum.at(progress),
+        }
+        .apply(&mut self.machine, &mut gradient, self.optimizer.as_mut())?;
+        let Some([gradient_norm, update_ratio]) = moved else {
             let what = "the gradient holds a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
-        }
-        let update_ratio = update_ratio(&self.machine, update);
-        apply_normalised(&mut self.machine, update)?;
-        self.penalties.project(&mut self.machine);
+        };
         self.recenter(&means)?;
         self.engine.refresh(&self.machine);
-        Ok(self.finish_step(progress, rate, gradient_norm, update_ratio))
+        self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
 
     /// Moments of one side.
@@ -540,6 +572,41 @@ fn norms(learner: &Learner, squares: Squares) -> [f64; 2] {
     let biases: f64 = means.map(|(d, m)| (d - m) * (d - m)).sum();
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
     [(squares.gradient + biases).sqrt(), ratio]
+}
+
+/// How a gradient moves a machine.
+pub(super) struct Ascent<'a> {
+    pub(super) penalties: &'a Penalties,
+    /// Running mean of each layer on the data side, and its mean there without the offset: what a
+    /// sparsity target needs.
+    pub(super) activity: &'a [Vec<f64>],
+    pub(super) centered_mean: &'a [Vec<f64>],
+    pub(super) rate: f64,
+    pub(super) momentum: f64,
+}
+
+impl Ascent<'_> {
+    /// Adds the penalties to the gradient of the likelihood and moves the machine: the norm of the
+    /// gradient, and that of the update of the weights over that of the weights. Nothing moves, and
+    /// nothing is returned, if a number is not finite.
+    pub(super) fn apply(
+        &self,
+        machine: &mut Machine,
+        gradient: &mut Moments,
+        optimizer: &mut dyn Optimizer,
+    ) -> Result<Option<[f64; 2]>, Error> {
+        to_log_precision(machine, gradient);
+        self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
+        let norm = gradient.norm();
+        let update = optimizer.update(gradient, self.rate, self.momentum);
+        if !norm.is_finite() || !update.is_finite() {
+            return Ok(None);
+        }
+        let ratio = update_ratio(machine, update);
+        apply_normalised(machine, update)?;
+        self.penalties.project(machine);
+        Ok(Some([norm, ratio]))
+    }
 }
 
 /// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a

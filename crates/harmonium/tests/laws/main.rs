@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod belief;
 mod determinism;
 mod diagnostics;
 mod energy;

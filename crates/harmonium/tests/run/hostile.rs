@@ -248,7 +248,7 @@ fn other_versions_and_kinds_say_so() {
     assert_says(&described(|d| d["format_version"] = json!(0)), &["version 0"]);
     for kind in ["dbn", "network"] {
         let error = described(|d| d["kind"] = json!(kind));
-        assert_says(&error, &["this version cannot read kind", kind]);
+        assert_says(&error, &["only `machine` can be read", kind]);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it unwraps nothing")]
 
+mod belief;
 mod checkpoints;
 mod directories;
 mod failing_disk;

@@ -1,0 +1,328 @@
+//! The up–down algorithm: wake–sleep learning of all layers together (Hinton, Dayan, Frey & Neal
+//! 1995; Hinton, Osindero & Teh 2006, appendix B).
+//!
+//! ```text
+//! wake:   v from the data, h_1 ~ q(h_1 | v), …, h_{L-1} ~ q(h_{L-1} | h_{L-2})
+//!         generative weights:   ΔW = η ⟨ (x_l − E_p[x_l | x_{l+1}]) x̃_{l+1}ᵀ ⟩
+//! top:    the RBM's rule, data (h_{L-1}, y): k sweeps give samples of the model
+//! sleep:  from those samples down, h_{L-2} ~ p(h_{L-2} | h_{L-1}), …, v ~ p(v | h_1)
+//!         recognition weights:  ΔW = η ⟨ x̃_l (x_{l+1} − E_q[x_{l+1} | x_l])ᵀ ⟩
+//! ```
+//!
+//! The wake step is the gradient of $\langle\ln p(v, h)\rangle_q$, the complete log-likelihood
+//! under the recognition distribution, so it raises the bound; the sleep step brings $q$ closer to
+//! the posterior on samples of the model, which is not quite the gradient of the bound.
+
+use super::dbn::{DbnCheckpoint, RowBuffer, Stage};
+use super::plan::{Plan, Rule};
+use super::trainer::{Ascent, StepReport, purpose};
+use crate::error::Error;
+use crate::estimators::{Context, Estimator, Side, Snapshot};
+use crate::machine::{Batch, Precision};
+use crate::models::Dbn;
+use crate::moments::Moments;
+use crate::optim::{Optimizer, Penalties, Progress, Sgd};
+use crate::sampling::{DbnEngine, DbnState, Pass, Way, generate, recognise};
+use harmonium_data::Dataset;
+use harmonium_kernels::random::Stream;
+
+/// The gradient of $\langle\ln p(x_l \mid x_{l+1})\rangle$ with respect to the generative machine
+/// of directed layer `l`, over the rows of `x` with their weights.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn wake_gradient(
+    dbn: &Dbn,
+    engine: &DbnEngine,
+    x: &DbnState,
+    l: usize,
+    weights: &[f64],
+) -> Result<Moments, Error> {
+    conditional_gradient(dbn, engine, x, l, Way::Down, weights)
+}
+
+/// The gradient of $\langle\ln q(x_{l+1} \mid x_l)\rangle$ with respect to the recognition machine
+/// of directed layer `l`, over the rows of `x` with their weights.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn sleep_gradient(
+    dbn: &Dbn,
+    engine: &DbnEngine,
+    x: &DbnState,
+    l: usize,
+    weights: &[f64],
+) -> Result<Moments, Error> {
+    conditional_gradient(dbn, engine, x, l, Way::Up, weights)
+}
+
+/// The moments of what is there, minus those with the layer that the conditional is about at its
+/// means: what the other layer's own energy says is the same in both and falls away.
+fn conditional_gradient(
+    dbn: &Dbn,
+    engine: &DbnEngine,
+    x: &DbnState,
+    l: usize,
+    way: Way,
+    weights: &[f64],
+) -> Result<Moments, Error> {
+    let part = &dbn.directed()[l];
+    let machine = if way == Way::Down { &part.generative } else { &part.recognition };
+    let [seen, expected] = engine.pair(dbn, x, l, way)?;
+    let mut gradient = Moments::zeros(machine);
+    gradient.add(machine, &seen, weights);
+    let minus: Vec<f64> = weights.iter().map(|w| -w).collect();
+    gradient.add(machine, &expected, &minus);
+    Ok(gradient)
+}
+
+/// Refines a network on one set of data.
+pub struct UpDown<'d> {
+    dbn: Dbn,
+    engine: DbnEngine,
+    data: &'d Dataset,
+    rows: RowBuffer,
+    plan: Plan,
+    penalties: Penalties,
+    positive: Box<dyn Estimator>,
+    negative: Box<dyn Estimator>,
+    generative: Vec<Sgd>,
+    recognition: Vec<Sgd>,
+    top: Sgd,
+    root: Stream,
+    epoch: u64,
+    batches_done: u64,
+    order: Vec<u32>,
+}
+
+impl<'d> UpDown<'d> {
+    /// Prepares to refine `dbn` as `plan` says: its epochs, batch, learning rate, decay, momentum
+    /// and L2 penalty hold for all layers, its rule, `k` and chains for the top RBM.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, a setting is out of range, or the rule has no samples.
+    pub fn new(dbn: Dbn, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        plan.check()?;
+        if plan.rule == Rule::Exact {
+            let range = "one that samples the top RBM (cd, pcd or pt): the way down starts there";
+            return Err(Error::Setting { name: "rule", value: "exact".into(), range });
+        }
+        let (positive, negative) = plan.sides(dbn.top())?;
+        let rest = |m: &dyn Fn(usize) -> Sgd| (0..dbn.directed().len()).map(m).collect();
+        let mut up_down = Self {
+            generative: rest(&|l| Sgd::new(&dbn.directed()[l].generative)),
+            recognition: rest(&|l| Sgd::new(&dbn.directed()[l].recognition)),
+            top: Sgd::new(dbn.top()),
+            // Quantised copies remember when their scales were chosen; these must not.
+            engine: DbnEngine::new(&dbn, Precision::F32),
+            rows: RowBuffer::new(&dbn, data)?,
+            penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
+            plan: plan.clone(),
+            root: Stream::new(plan.seed),
+            epoch: 0,
+            batches_done: 0,
+            order: Vec::new(),
+            dbn,
+            data,
+            positive,
+            negative,
+        };
+        up_down.shuffle();
+        Ok(up_down)
+    }
+
+    /// Continues from a checkpoint of a refinement with the same data and plan.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint does not fit the data or the plan.
+    pub fn resume(
+        checkpoint: &DbnCheckpoint,
+        data: &'d Dataset,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let mut up_down = Self::new(checkpoint.dbn.clone(), data, plan)?;
+        let (state, dbn) = (&checkpoint.state, &up_down.dbn);
+        up_down.positive.import(dbn.top(), &state.nested("positive"))?;
+        up_down.negative.import(dbn.top(), &state.nested("negative"))?;
+        up_down.top.import(dbn.top(), &state.nested("top"))?;
+        for (l, part) in dbn.directed().iter().enumerate() {
+            let (down, up) = (format!("generative.{l}"), format!("recognition.{l}"));
+            up_down.generative[l].import(&part.generative, &state.nested(&down))?;
+            up_down.recognition[l].import(&part.recognition, &state.nested(&up))?;
+        }
+        (up_down.epoch, up_down.batches_done) = (checkpoint.epoch, checkpoint.batches_done);
+        up_down.shuffle();
+        Ok(up_down)
+    }
+
+    /// Everything that is needed to go on from here.
+    pub fn checkpoint(&self) -> DbnCheckpoint {
+        let mut state = Snapshot::default();
+        state.nest("positive", self.positive.export(self.dbn.top()));
+        state.nest("negative", self.negative.export(self.dbn.top()));
+        state.nest("top", self.top.export());
+        for (l, (down, up)) in self.generative.iter().zip(&self.recognition).enumerate() {
+            state.nest(&format!("generative.{l}"), down.export());
+            state.nest(&format!("recognition.{l}"), up.export());
+        }
+        let (epoch, batches_done) = (self.epoch, self.batches_done);
+        DbnCheckpoint { stage: Stage::Refine, dbn: self.dbn.clone(), epoch, batches_done, state }
+    }
+
+    /// The network as it is now.
+    pub fn dbn(&self) -> &Dbn {
+        &self.dbn
+    }
+
+    /// Where the refinement is.
+    pub fn progress(&self) -> Progress {
+        let per_epoch = self.batches_per_epoch();
+        let step = self.epoch * per_epoch + self.batches_done;
+        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+    }
+
+    fn batches_per_epoch(&self) -> u64 {
+        self.data.n_rows().div_ceil(self.plan.batch) as u64
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_done(&self) -> bool {
+        self.epoch >= self.plan.epochs
+    }
+
+    /// Whether the last step ended an epoch.
+    pub fn epoch_ended(&self) -> bool {
+        self.batches_done == 0
+    }
+
+    /// Refines until all epochs are done.
+    ///
+    /// # Errors
+    ///
+    /// As [`UpDown::step`].
+    pub fn run(mut self) -> Result<Dbn, Error> {
+        while !self.is_done() {
+            self.step()?;
+        }
+        Ok(self.dbn)
+    }
+
+    /// One update of all weights.
+    ///
+    /// # Errors
+    ///
+    /// If a number is not finite ([`Error::Diverged`]; the network is as it was before the step),
+    /// or memory ends.
+    pub fn step(&mut self) -> Result<StepReport, Error> {
+        let progress = self.progress();
+        let stream = |of: u64| self.root.fork(of).fork(progress.step);
+        let order = self.batch_rows();
+        let draw = self.root.fork(purpose::DATA).fork(self.epoch);
+        let mut wake = self.rows.present(&self.dbn, self.data, order, draw)?;
+        let weights = self.rows.weights();
+        let up = Pass::Samples(stream(purpose::RECOGNITION));
+        recognise(&self.dbn, &self.engine, &mut wake, up)?;
+
+        let batch = Batch::from_state(self.dbn.top(), &wake.to_top(&self.dbn)?, &weights);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be between 1 and a million"
+        )]
+        let k = self.plan.k.at(progress).round() as usize;
+        let context = |of: u64| Context {
+            machine: self.dbn.top(),
+            engine: self.engine.top(),
+            batch: &batch,
+            k,
+            stream: stream(of),
+            defer: false,
+        };
+        let mut top_gradient = Moments::zeros(self.dbn.top());
+        let data = self.positive.estimate(&context(purpose::POSITIVE))?;
+        data.add_to(self.dbn.top(), 1.0, &mut top_gradient);
+        let model = self.negative.estimate(&context(purpose::NEGATIVE))?;
+        model.add_to(self.dbn.top(), -1.0, &mut top_gradient);
+        let Side::Particles { state, weights: shares, .. } = model else {
+            unreachable!("every rule but the exact one has particles");
+        };
+        let down = Pass::Samples(stream(purpose::SLEEP));
+        let sleep = generate(&self.dbn, &self.engine, state, down)?;
+
+        let mut directed = Vec::with_capacity(self.dbn.directed().len());
+        for l in 0..self.dbn.directed().len() {
+            directed.push([
+                wake_gradient(&self.dbn, &self.engine, &wake, l, &weights)?,
+                sleep_gradient(&self.dbn, &self.engine, &sleep, l, shares)?,
+            ]);
+        }
+        self.ascend(progress, &mut top_gradient, &mut directed)
+    }
+
+    /// Moves every part along its gradient.
+    fn ascend(
+        &mut self,
+        progress: Progress,
+        top: &mut Moments,
+        directed: &mut [[Moments; 2]],
+    ) -> Result<StepReport, Error> {
+        let gradients = directed.iter().flatten().chain([&*top]);
+        let gradient_norm = gradients.map(|g| g.norm().powi(2)).sum::<f64>().sqrt();
+        let diverged = || Error::Diverged {
+            step: progress.step,
+            epoch: progress.epoch + 1,
+            what: "the gradient holds a number that is not finite".into(),
+        };
+        if !gradient_norm.is_finite() {
+            return Err(diverged());
+        }
+        let learning_rate = self.plan.learning_rate * self.plan.decay.at(progress);
+        let ascent = Ascent {
+            penalties: &self.penalties,
+            activity: &[],
+            centered_mean: &[],
+            rate: learning_rate,
+            momentum: self.plan.momentum.at(progress),
+        };
+        let before = self.dbn.clone();
+        let (parts, machine) = self.dbn.parts_mut();
+        let mut moved = ascent.apply(machine, top, &mut self.top)?;
+        for (l, (part, [down, up])) in parts.iter_mut().zip(directed).enumerate() {
+            let down = ascent.apply(&mut part.generative, down, &mut self.generative[l])?;
+            let up = ascent.apply(&mut part.recognition, up, &mut self.recognition[l])?;
+            moved = down.and(up).and(moved);
+        }
+        let Some([_, update_ratio]) = moved else {
+            self.dbn = before;
+            return Err(diverged());
+        };
+        self.engine.refresh(&self.dbn);
+        self.batches_done += 1;
+        if self.batches_done == self.batches_per_epoch() {
+            (self.epoch, self.batches_done) = (self.epoch + 1, 0);
+            self.shuffle();
+        }
+        let step = progress.step + 1;
+        Ok(StepReport { step, learning_rate, gradient_norm, update_ratio, convergence: None })
+    }
+
+    /// The rows of the batch under way.
+    fn batch_rows(&self) -> Vec<usize> {
+        let size = self.plan.batch;
+        let done = usize::try_from(self.batches_done).unwrap_or(usize::MAX);
+        let start = done.saturating_mul(size).min(self.order.len());
+        let end = start.saturating_add(size).min(self.order.len());
+        self.order[start..end].iter().map(|&r| r as usize).collect()
+    }
+
+    /// The order of the epoch under way.
+    fn shuffle(&mut self) {
+        self.order.clear();
+        self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
+        self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
+    }
+}
