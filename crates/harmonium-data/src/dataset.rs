@@ -105,6 +105,13 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The same samples without the columns of their classes.
+    #[must_use]
+    pub fn without_classes(mut self) -> Self {
+        self.classes = None;
+        self
+    }
+
     /// Gives each sample a weight.
     ///
     /// # Errors

@@ -82,6 +82,11 @@ pub struct Plan {
     pub precision: Numbers,
     /// Passes over the data.
     pub epochs: u64,
+    /// Passes over the data for each stage of greedy pre-training; 0 is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pretrain_epochs: u64,
+    /// The learning rate of pre-training before decay.
+    pub pretrain_learning_rate: f64,
     /// Samples of one step.
     pub batch: usize,
     /// The model side of the gradient.
@@ -131,12 +136,19 @@ pub struct Plan {
     pub mean_field_tolerance: f64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {
             seed: 0,
             precision: Numbers::Auto,
             epochs: 20,
+            pretrain_epochs: 0,
+            pretrain_learning_rate: 0.05,
             batch: 100,
             rule: Rule::Pcd,
             posterior: Posterior::Auto,
@@ -194,6 +206,7 @@ impl Plan {
         }
         for (name, value) in [
             ("learning-rate", self.learning_rate),
+            ("pretrain-learning-rate", self.pretrain_learning_rate),
             ("l1", self.l1),
             ("l2", self.l2),
             ("sparsity-cost", self.sparsity_cost),

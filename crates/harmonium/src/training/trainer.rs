@@ -29,6 +29,7 @@ pub(super) mod purpose {
     pub(crate) const POSITIVE: u64 = 3;
     pub(crate) const NEGATIVE: u64 = 4;
     pub(crate) const ROUNDING: u64 = 5;
+    pub(crate) const GREEDY: u64 = 6;
 }
 
 /// How often the norms of gradient and update are taken while the engine learns by itself: they
@@ -160,10 +161,22 @@ impl<'d> Trainer<'d> {
     ///
     /// If the data does not fit the machine, or a setting is out of range.
     pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        let copies = vec![1.0; machine.layers().len()];
+        Self::with_copies(machine, data, plan, &copies)
+    }
+
+    /// The same for a machine whose layers count what they receive several times; see
+    /// [`Engine::with_copies`].
+    pub(super) fn with_copies(
+        machine: Machine,
+        data: &'d Dataset,
+        plan: &Plan,
+        copies: &[f64],
+    ) -> Result<Self, Error> {
         plan.check()?;
         check_data(&machine, data)?;
         let (positive, negative) = plan.sides(&machine)?;
-        let engine = Engine::with_precision(&machine, plan.engine_precision(&machine));
+        let engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
             learner: fused.then(|| Learner::new(&machine, &engine)),

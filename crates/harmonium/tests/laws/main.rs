@@ -15,6 +15,7 @@ mod bad_input;
 mod determinism;
 mod energy;
 mod exact_sums;
+mod greedy;
 mod inference;
 mod kernels;
 mod layering;
