@@ -19,8 +19,9 @@ pub(crate) enum TrainCommand {
   harmonium train bm data.csv --hidden 0 --lateral visible --out runs/ising")]
     Bm(TrainArgs),
     /// A deep Boltzmann machine: a chain of hidden layers
-    #[command(after_help = "Example:
-  harmonium train dbm digits --hidden 64,32 --out runs/deep")]
+    #[command(after_help = "Examples:
+  harmonium train dbm digits --hidden 64,32 --out runs/deep
+  harmonium train dbm digits --hidden 64,32 --pretrain-epochs 20 --out runs/pretrained")]
     Dbm(TrainArgs),
 }
 
@@ -90,6 +91,14 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<u64>,
+    /// Passes over the data for each layer of a DBM before all are trained together [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pretrain_epochs: Option<u64>,
+    /// The learning rate of these passes before decay [default: 0.05]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pretrain_learning_rate: Option<f64>,
     /// Samples of one step [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
