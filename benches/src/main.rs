@@ -6,6 +6,9 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod bars_and_stripes;
+mod bars_and_stripes_dbm;
+mod dbm_start;
+mod encoder;
 mod exact;
 mod gibbs;
 mod instructions;
@@ -15,8 +18,10 @@ mod precision;
 mod products;
 mod report;
 mod scaling;
+mod shifter;
 mod step;
 mod sweep;
+mod three_ways;
 mod turns;
 mod yardstick;
 
@@ -39,9 +44,15 @@ fn main() -> ExitCode {
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        ["reproduce", "bars-and-stripes-dbm"] => bars_and_stripes_dbm::run(),
+        ["reproduce", "dbm-start"] => dbm_start::run(),
+        ["reproduce", "encoder"] => encoder::run(),
         ["reproduce", "precision"] => precision::run(),
+        ["reproduce", "shifter"] => shifter::run(),
+        ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, precision"
+             reproduce bars-and-stripes, bars-and-stripes-dbm, dbm-start, encoder, precision, \
+             shifter, three-ways"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

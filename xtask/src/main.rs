@@ -17,7 +17,8 @@ const HELP: &str = "usage:
   cargo xtask bench NAME        measure: exact, gibbs, instructions, peers,
                                 scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                kill-and-resume, precision";
+                                bars-and-stripes-dbm, dbm-start, encoder,
+                                kill-and-resume, precision, shifter, three-ways";
 
 /// Tests counted while they ran.
 #[derive(Default)]

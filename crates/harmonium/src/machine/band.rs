@@ -373,6 +373,33 @@ impl Band {
     }
 }
 
+impl Band {
+    /// Adds to rows of natural parameters of the whole layer what numbers of the source of link `c`
+    /// bring: panels of 64 columns, where [`Band::add_to_columns`] takes 32 at a time.
+    pub(super) fn add_numbers_to_columns(&self, c: usize, x: &[f32], n: usize, theta: &mut [f32]) {
+        let link = &self.links[c];
+        for (p, panel) in self.panels.iter().enumerate() {
+            let width = PANEL.min(self.len - p * PANEL);
+            let weights = (flat(&panel[c].weights), View::strided(link.n_rows, width, PANEL));
+            let out = (&mut theta[p * PANEL..], View::strided(n, width, self.len));
+            multiply_add(out, (x, View::rows(n, link.n_rows)), weights, link.gains.1.numbers);
+        }
+    }
+
+    /// Adds to rows of natural parameters of the whole source of link `c` what numbers of this
+    /// band's layer send back.
+    pub(super) fn add_numbers_to_rows(&self, c: usize, x: &[f32], n: usize, theta: &mut [f32]) {
+        let link = &self.links[c];
+        for (p, panel) in self.panels.iter().enumerate() {
+            let width = PANEL.min(self.len - p * PANEL);
+            let view = View::strided(link.n_rows, width, PANEL).transposed();
+            let x = (&x[p * PANEL..], View::strided(n, width, self.len));
+            let out = (&mut *theta, View::rows(n, link.n_rows));
+            multiply_add(out, x, (flat(&panel[c].weights), view), link.gains.0.numbers);
+        }
+    }
+}
+
 /// One tile of transposed rows, the pieces of all panels looked up beforehand.
 struct Pieces<'a, T, const L: usize> {
     first: [&'a [Line<T, L>]; PIECES],

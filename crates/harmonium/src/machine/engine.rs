@@ -238,8 +238,19 @@ impl Engine {
 
     /// Brings the neighbours of layer `l` into the form the kernels multiply.
     pub(crate) fn prepare(&self, l: LayerId, x: &mut State, sources: &mut Vec<Source>) {
+        self.prepare_from(l, |_| true, x, sources);
+    }
+
+    /// The same for some of the neighbours.
+    pub(crate) fn prepare_from(
+        &self,
+        l: LayerId,
+        from: impl Fn(LayerId) -> bool,
+        x: &mut State,
+        sources: &mut Vec<Source>,
+    ) {
         sources.resize_with(self.layers.len(), Source::default);
-        for m in self.neighbours(l) {
+        for m in self.neighbours(l).filter(|&m| from(m)) {
             let (layer, shift) = (&mut x.layers[m.0], self.layers[m.0].shift);
             if self.layers[m.0].units.is_discrete() {
                 layer.pack();
@@ -256,7 +267,8 @@ impl Engine {
         self.neighbours(l).next().is_some()
     }
 
-    fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
+    /// The other layers that send something to layer `l`; empty in double precision.
+    pub(crate) fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
         self.bands.iter().flat_map(move |band| {
             let mine = band.layer == l;
             band.links.iter().filter_map(move |link| {
@@ -274,19 +286,53 @@ impl Engine {
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
+        self.theta_tile_from(l, |_| true, tile, sources, theta, scratch);
+    }
+
+    /// The same with what some of the neighbours send.
+    pub(crate) fn theta_tile_from(
+        &self,
+        l: LayerId,
+        from: impl Fn(LayerId) -> bool,
+        tile: usize,
+        sources: &[Source],
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
         let mut start = Some(&self.layers[l.0].lines[tile]);
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
-                if band.layer == l {
+                if band.layer == l && from(link.source) {
                     let source = &sources[link.source.0];
                     band.add_to_columns(c, tile, source, start.take(), theta, scratch);
-                } else if link.source == l {
+                } else if link.source == l && from(band.layer) {
                     let source = &sources[band.layer.0];
                     band.add_to_rows(c, tile, source, start.take(), theta, scratch);
                 }
             }
         }
         start.inspect(|line| start_rows(theta, line));
+    }
+
+    /// Adds to `theta`, rows of $\kappa s\theta$ of layer `l`, what the numbers $x - t$ of layer `m`
+    /// bring, on the calling thread.
+    pub(crate) fn add_numbers(
+        &self,
+        l: LayerId,
+        m: LayerId,
+        x: &[f32],
+        n_rows: usize,
+        theta: &mut [f32],
+    ) {
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                if band.layer == l && link.source == m {
+                    band.add_numbers_to_columns(c, x, n_rows, theta);
+                } else if band.layer == m && link.source == l {
+                    band.add_numbers_to_rows(c, x, n_rows, theta);
+                }
+            }
+        }
     }
 
     /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows

@@ -12,6 +12,7 @@ mod clamp;
 mod gibbs;
 mod lateral;
 mod mean_field;
+mod means;
 mod packed;
 mod posterior;
 mod tempering;
@@ -21,7 +22,7 @@ pub use annealing::{anneal, settle};
 pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
-pub use mean_field::{Convergence, MeanField, mean_field};
+pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 
