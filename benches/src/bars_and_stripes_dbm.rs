@@ -1,4 +1,4 @@
-//! Bars and stripes 4×4, each of the 30 patterns once, with an RBM and a DBM: five seeds each by
+//! Bars and stripes 4×4, each of the 30 patterns once, with an RBM and a DBM: three seeds each by
 //! persistent chains, and the DBM's data side by mean field, exactly and by clamped Gibbs sampling.
 
 use crate::Outcome;
@@ -11,7 +11,7 @@ use harmonium_data::{Binarize, Dataset, synthetic};
 use std::time::Instant;
 
 const GOOD: f64 = -106.0;
-const SEEDS: u64 = 5;
+const SEEDS: u64 = 3;
 
 pub(crate) fn run() -> Outcome {
     let table = synthetic::bars_and_stripes(4, synthetic::Repeats::Distinct)?;

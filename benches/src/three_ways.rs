@@ -12,7 +12,7 @@ use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, synthetic};
 use std::time::Instant;
 
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 2;
 const N_HIDDEN: usize = 5;
 
 pub(crate) fn run() -> Outcome {

@@ -16,7 +16,7 @@ pub(crate) enum TrainCommand {
     /// A general Boltzmann machine, with couplings inside its layers
     #[command(after_help = "Examples:
   harmonium train bm shifter --hidden 8 --lateral visible,hidden --out runs/shifter
-  harmonium train bm data.csv --hidden 0 --lateral visible --out runs/ising")]
+  harmonium train bm data.csv --hidden 0 --lateral visible --rule pseudo --out runs/ising")]
     Bm(TrainArgs),
     /// A deep Boltzmann machine: a chain of hidden layers
     #[command(after_help = "Examples:
@@ -103,8 +103,8 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<usize>,
-    /// The model side: persistent chains, chains from the data, tempered chains, or exact sums [default: pcd]
-    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact"], help_heading = "Learning")]
+    /// The model side: persistent chains, chains from the data, tempered chains, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
+    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact", "pseudo"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
     /// The data side, where it is not in closed form [default: auto]

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::estimators::{
     ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, Tempered,
+    Persistent, PseudoLikelihood, Tempered,
 };
 use crate::machine::{Machine, Precision};
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
@@ -26,6 +26,8 @@ pub enum Rule {
     Pt,
     /// Enumeration.
     Exact,
+    /// Each unit given all the others, for fully visible machines.
+    Pseudo,
 }
 
 /// The data side of the gradient.
@@ -263,7 +265,7 @@ impl Plan {
         match self.precision {
             Numbers::F64 => Precision::F64,
             Numbers::I16 => Precision::I16,
-            Numbers::Auto if self.rule == Rule::Exact => Precision::F64,
+            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Precision::F64,
             Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
             Numbers::F32 | Numbers::Auto => Precision::F32,
         }
@@ -299,6 +301,7 @@ impl Plan {
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
             Rule::Exact => Box::new(ExactModel),
+            Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
         };
         Ok((data, model))
     }

@@ -3,8 +3,10 @@
 use crate::machines::{all, assert_close, assert_gradient, discrete, noise, some_states};
 use harmonium::evaluation::bound;
 use harmonium::exact;
-use harmonium::machine::{Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, State};
-use harmonium::models::Dbm;
+use harmonium::machine::{
+    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, State, Triangle,
+};
+use harmonium::models::{Bm, Dbm, Lateral};
 use harmonium::moments::Moments;
 use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};
 use harmonium::units::Units;
@@ -343,10 +345,7 @@ fn a_start_outwards_counts_what_it_sees_for_all() {
         start_outwards(&machine, &engine, &clamp, &mut q).unwrap();
         let mut known = machine.visible_layers();
         let neighbours = |l: LayerId| {
-            machine
-                .layer_ids()
-                .filter(|&m| m != l && machine.coupled(l, m))
-                .collect::<Vec<_>>()
+            machine.layer_ids().filter(|&m| m != l && machine.coupled(l, m)).collect::<Vec<_>>()
         };
         let free = |known: &[LayerId]| {
             let reached = |l: &LayerId| neighbours(*l).iter().any(|m| known.contains(m));
@@ -379,5 +378,60 @@ fn a_start_outwards_counts_what_it_sees_for_all() {
             }
             known.push(l);
         }
+    }
+}
+
+/// The parts of the bound add up to it, and on a general Boltzmann machine they are the terms of
+/// the formula, written out.
+#[test]
+fn the_terms_of_the_bound_are_those_of_the_formula() {
+    for (name, machine) in all() {
+        let clamp = Clamp::visible(&machine);
+        let q = random_means(&machine, &some_states(&machine, 4, 29), 11);
+        let whole = bound::unnormalised(&machine, &clamp, &q).unwrap();
+        for (terms, whole) in bound::terms(&machine, &clamp, &q).unwrap().iter().zip(whole) {
+            assert_close(terms.sum(), whole, 1e-10, &name);
+        }
+    }
+    let (n, m) = (5, 4);
+    let mut machine =
+        Bm::new((Units::Binary, n), (Units::Binary, m), Lateral::Both).unwrap().into_machine();
+    let w = |i: usize, j: usize| noise(70, i * 10 + j);
+    let (l, j) =
+        (|i: usize, k: usize| noise(71, i * 10 + k), |i: usize, k: usize| noise(72, i * 10 + k));
+    let layers: Vec<Layer> = machine
+        .layers()
+        .iter()
+        .cloned()
+        .map(|mut layer| {
+            layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = noise(73, i));
+            layer
+        })
+        .collect();
+    let couplings = vec![
+        Coupling::between(LayerId(0), LayerId(1), Matrix::from_fn(n, m, w).unwrap()),
+        Coupling::lateral(LayerId(0), Triangle::from_fn(n, l).unwrap()),
+        Coupling::lateral(LayerId(1), Triangle::from_fn(m, j).unwrap()),
+    ];
+    machine = Machine::new(layers, couplings).unwrap();
+    let clamp = Clamp::visible(&machine);
+    let q = random_means(&machine, &some_states(&machine, 1, 30), 12);
+    let terms = bound::terms(&machine, &clamp, &q).unwrap()[0];
+    let (v, mu) = (q.row(LayerId(0), 0), q.row(LayerId(1), 0));
+    let pairs = |n: usize| (0..n).flat_map(move |i| (i + 1..n).map(move |k| (i, k)));
+    let a: f64 = (0..n).flat_map(|i| (0..m).map(move |k| v[i] * w(i, k) * mu[k])).sum();
+    let b: f64 = pairs(m).map(|(i, k)| mu[i] * j(i, k) * mu[k]).sum();
+    let c: f64 = mu.iter().map(|p| -(p * p.ln() + (1.0 - p) * (1.0 - p).ln())).sum();
+    let visible: f64 = pairs(n).map(|(i, k)| v[i] * l(i, k) * v[k]).sum();
+    let bias: f64 = v.iter().chain(mu).zip((0..n).chain(0..m)).map(|(x, i)| x * noise(73, i)).sum();
+    for (found, expected) in [
+        (terms.held_free, a),
+        (terms.free_free, b),
+        (terms.entropy, c),
+        (terms.held_held, visible),
+        (terms.own, bias),
+        (terms.constant, 0.0),
+    ] {
+        assert_close(found, expected, 1e-12, "a term of the bound");
     }
 }
