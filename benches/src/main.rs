@@ -6,8 +6,11 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod bars_and_stripes;
+mod bars_and_stripes_dbm;
 mod coverage;
+mod dbm_start;
 mod dbn;
+mod encoder;
 mod exact;
 mod gibbs;
 mod instructions;
@@ -17,8 +20,10 @@ mod precision;
 mod products;
 mod report;
 mod scaling;
+mod shifter;
 mod step;
 mod sweep;
+mod three_ways;
 mod turns;
 mod yardstick;
 
@@ -42,11 +47,17 @@ fn main() -> ExitCode {
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
+        ["reproduce", "bars-and-stripes-dbm"] => bars_and_stripes_dbm::run(),
         ["reproduce", "coverage"] => coverage::run(),
+        ["reproduce", "dbm-start"] => dbm_start::run(),
         ["reproduce", "dbn"] => dbn::run(),
+        ["reproduce", "encoder"] => encoder::run(),
         ["reproduce", "precision"] => precision::run(),
+        ["reproduce", "shifter"] => shifter::run(),
+        ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, coverage, dbn, precision"
+             reproduce bars-and-stripes, bars-and-stripes-dbm, coverage, dbm-start, dbn, encoder, \
+             precision, shifter, three-ways"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -17,7 +17,9 @@ const HELP: &str = "usage:
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                coverage, dbn, kill-and-resume, precision";
+                                bars-and-stripes-dbm, coverage, dbm-start, dbn,
+                                encoder, kill-and-resume, precision, shifter,
+                                three-ways";
 
 /// Tests counted while they ran.
 #[derive(Default)]

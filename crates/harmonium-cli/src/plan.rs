@@ -211,6 +211,12 @@ fn unlabelled(
             "leave them out, or train a dbn",
         ));
     }
+    if asked.settings.pretrain_epochs.is_some_and(|n| n > 0) && matches!(model, "rbm" | "bm") {
+        return Err(Failure::new(
+            format!("`--pretrain-epochs` is for stacks of layers, and `train {model}` has one"),
+            "leave it out, or train a dbm",
+        ));
+    }
     Ok(match model {
         "rbm" => Rbm::new((units, n_units), (Units::Binary, one()?))?.into_machine(),
         "bm" => {
@@ -245,7 +251,7 @@ fn list(numbers: &[usize]) -> String {
 pub(crate) fn learning(asked: &Asked, machine: &Machine) -> Result<Plan, Failure> {
     let mut table = as_table(&Plan::suited_to(machine))?;
     let given = as_table(&asked.settings)?;
-    let optional = ["sparsity-target", "max-norm", "clip"];
+    let optional = ["sparsity-target", "max-norm", "clip", "pretrain-epochs"];
     for (key, value) in given {
         if table.contains_key(&key) || optional.contains(&key.as_str()) {
             table.insert(key, value);

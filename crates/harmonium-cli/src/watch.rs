@@ -1,10 +1,15 @@
 //! Watches a training: metrics, progress, checkpoints, and the wish to stop.
 
+use crate::args::Common;
 use crate::failure::Failure;
+use crate::render::progress;
 use harmonium::evaluation::monitor::Monitor;
+use harmonium::machine::Machine;
 use harmonium::models::Dbn;
 use harmonium::run::{About, Model, RunWriter, SavedCheckpoint};
-use harmonium::training::{Checkpoint, DbnCheckpoint, Measurement, Observer, Stage, Stop, View};
+use harmonium::training::{
+    self, Checkpoint, DbnCheckpoint, Measurement, Observer, Plan, Stage, Stop, View,
+};
 use harmonium_data::Dataset;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -300,6 +305,66 @@ impl Observer for Watch<'_, '_> {
 /// Whether somebody wants the training to stop.
 pub(crate) fn stop_wanted() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+/// Pre-trains the machine; an event for each epoch says which layer it is.
+pub(crate) fn pretrain(
+    machine: &mut Machine,
+    data: &Dataset,
+    plan: &Plan,
+    writer: &mut RunWriter,
+    common: &Common,
+) -> Result<(), Failure> {
+    listen()?;
+    let started = Instant::now();
+    let mut bar = ProgressBar::hidden();
+    let mut failure = None;
+    let stop = training::pretrain(machine, data, plan, &mut |at| {
+        if STOP.load(Ordering::Relaxed) {
+            return ControlFlow::Break(INTERRUPTED.into());
+        }
+        if !at.epoch_ended {
+            return ControlFlow::Continue(());
+        }
+        if at.view.epoch == 1 {
+            bar.finish_and_clear();
+            bar =
+                progress::bar(plan.pretrain_epochs, &format!("pre-training {}", at.layer), common);
+        }
+        bar.set_position(at.view.epoch);
+        let report = at.view.report;
+        let event = json!({
+            "event": "pretraining",
+            "layer": at.layer,
+            "stage": at.stage.0,
+            "stages": at.stage.1,
+            "epoch": at.view.epoch,
+            "seconds": started.elapsed().as_secs_f64(),
+            "learning_rate": report.learning_rate,
+            "gradient_norm": report.gradient_norm,
+            "update_ratio": report.update_ratio,
+        });
+        match writer.append(&event) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(Failure::from(error));
+                ControlFlow::Break("a file could not be written".into())
+            }
+        }
+    })?;
+    bar.finish_and_clear();
+    match (failure, stop) {
+        (Some(failure), _) => Err(failure),
+        (None, Stop::Finished) => Ok(()),
+        (None, Stop::Diverged(error)) => Err(Failure::new(
+            format!("pre-training ran away: {error}"),
+            "lower `--pretrain-learning-rate`",
+        )),
+        (None, Stop::Observer(_)) => Err(Failure::new(
+            "interrupted while the layers were pre-trained, which leaves no checkpoint",
+            "`--resume` pre-trains again from the start, with the same result",
+        )),
+    }
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);

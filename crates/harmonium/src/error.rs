@@ -195,6 +195,14 @@ pub enum Error {
         /// What was not finite.
         what: String,
     },
+    /// Data made from other data cannot be presented.
+    #[error("the data for layer `{layer}` cannot be presented: {reason}")]
+    Presentation {
+        /// The layer that should learn from it.
+        layer: String,
+        /// What the data said.
+        reason: String,
+    },
     /// Saved state that does not belong to this machine or this configuration.
     #[error("the saved state has no fitting `{key}`: expected {expected} numbers, found {found}")]
     Snapshot {
@@ -362,6 +370,7 @@ impl Error {
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
             }
+            Self::Presentation { .. } => "check the data and the weights of its samples",
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
             Self::File { kind, .. } => file_hint(*kind),
             Self::Damaged { .. } => {

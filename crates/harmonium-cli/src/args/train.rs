@@ -16,11 +16,12 @@ pub(crate) enum TrainCommand {
     /// A general Boltzmann machine, with couplings inside its layers
     #[command(after_help = "Examples:
   harmonium train bm shifter --hidden 8 --lateral visible,hidden --out runs/shifter
-  harmonium train bm data.csv --hidden 0 --lateral visible --out runs/ising")]
+  harmonium train bm data.csv --hidden 0 --lateral visible --rule pseudo --out runs/ising")]
     Bm(TrainArgs),
     /// A deep Boltzmann machine: a chain of hidden layers
-    #[command(after_help = "Example:
-  harmonium train dbm digits --hidden 64,32 --out runs/deep")]
+    #[command(after_help = "Examples:
+  harmonium train dbm digits --hidden 64,32 --out runs/deep
+  harmonium train dbm digits --hidden 64,32 --pretrain-epochs 20 --out runs/pretrained")]
     Dbm(TrainArgs),
     /// A deep belief network: directed layers under an RBM, learned one after the other
     #[command(after_help = "Examples:
@@ -104,12 +105,20 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refine_learning_rate: Option<f64>,
+    /// Passes over the data for each layer of a DBM before all are trained together [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pretrain_epochs: Option<u64>,
+    /// The learning rate of these passes before decay [default: 0.05]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pretrain_learning_rate: Option<f64>,
     /// Samples of one step [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<usize>,
-    /// The model side: persistent chains, chains from the data, tempered chains, or exact sums [default: pcd]
-    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact"], help_heading = "Learning")]
+    /// The model side: persistent chains, chains from the data, tempered chains, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
+    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact", "pseudo"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
     /// The data side, where it is not in closed form [default: auto]

@@ -159,8 +159,22 @@ pub(crate) fn start(
         Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
     })?;
     writer.write_config(&text)?;
-    writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
-    let trainer = Trainer::new(machine, &prepared.input.dataset, &prepared.plan)?;
+    from_the_start(prepared, machine, writer, common)
+}
+
+/// Pre-trains if that was asked for, then trains.
+fn from_the_start(
+    prepared: &Prepared,
+    mut machine: Machine,
+    writer: &mut RunWriter,
+    common: &Common,
+) -> Result<(Ended, Model), Failure> {
+    let Prepared { input, plan, .. } = prepared;
+    writer.append(&json!({ "event": "started", "rows": input.dataset.n_rows() }))?;
+    if plan.pretrain_epochs > 0 {
+        watch::pretrain(&mut machine, &input.dataset, plan, writer, common)?;
+    }
+    let trainer = Trainer::new(machine, &input.dataset, plan)?;
     learn(prepared, trainer, None, writer, common)
 }
 
@@ -218,11 +232,9 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return nothing_left(&model);
     }
     let Some(saved) = checkpoint else {
-        // Killed before the first checkpoint: nothing was learned yet.
+        // Killed before the first checkpoint, which follows pre-training: the same from the start.
         writer.truncate_events(0)?;
-        writer.append(&json!({ "event": "started", "rows": prepared.input.dataset.n_rows() }))?;
-        let trainer = Trainer::new(machine, &prepared.input.dataset, &prepared.plan)?;
-        let (ended, model) = learn(&prepared, trainer, None, &mut writer, common)?;
+        let (ended, model) = from_the_start(&prepared, machine, &mut writer, common)?;
         return finish(&ended, &model, writer, &args.out);
     };
     writer.truncate_events(saved.events_length)?;

@@ -6,7 +6,7 @@
 use super::{Context, Estimator, Side, normalised, particles};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Clamp, Convergence, MeanField, mean_field};
+use crate::sampling::{Clamp, Convergence, MeanField, mean_field, start_outwards};
 
 /// Means of the factorised posterior of each sample.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,7 @@ impl Estimator for MeanFieldPosterior {
         let Context { machine, engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         let mut x = batch.to_state(machine)?;
+        start_outwards(machine, engine, &clamp, &mut x)?;
         self.convergence = Some(mean_field(machine, engine, &clamp, &mut x, self.settings)?);
         self.weights = normalised(batch);
         Ok(particles(self.particles.insert(x), &self.weights))

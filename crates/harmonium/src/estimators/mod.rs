@@ -11,6 +11,7 @@
 //! | tempered PCD | [`ExactPosterior`] | [`Tempered`] |
 //! | DBM | [`MeanFieldPosterior`] | [`Persistent`] or [`Tempered`] |
 //! | general BM | [`ClampedGibbs`] | [`Persistent`] or [`Tempered`] |
+//! | pseudo-likelihood, fully visible | [`ExactPosterior`] (the data itself) | [`PseudoLikelihood`] |
 //!
 //! An estimator yields weighted particles, from which one function forms the moments of both
 //! sides. Only exact sums yield moments directly: their particles would be all states.
@@ -20,6 +21,7 @@ mod exact;
 mod gibbs;
 mod mean_field;
 mod persistent;
+mod pseudo;
 mod snapshot;
 mod tempered;
 
@@ -28,6 +30,7 @@ pub use exact::{ExactModel, ExactPosterior};
 pub use gibbs::ClampedGibbs;
 pub use mean_field::MeanFieldPosterior;
 pub use persistent::Persistent;
+pub use pseudo::PseudoLikelihood;
 pub use snapshot::Snapshot;
 pub use tempered::Tempered;
 

@@ -5,8 +5,9 @@
 //! for every factorised $q$ over the free units; the gap is $KL(q\,\|\,p(h\mid v))$.
 
 use crate::error::Error;
-use crate::machine::{Machine, State};
+use crate::machine::{LayerId, Machine, State, pair_energy};
 use crate::sampling::Clamp;
+use serde::Serialize;
 
 /// $-\langle E\rangle_q + H(q)$ of each row: the bound without $\ln Z$. The free layers of `x`
 /// hold means, and free Gaussian units have variance $1/\gamma$.
@@ -31,4 +32,80 @@ pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f
         }
     }
     Ok(bounds)
+}
+
+/// The bound of a row, taken apart, in coordinates without offsets:
+/// $-\langle E\rangle_q + H(q)$ is the sum of all fields.
+///
+/// With one visible and one hidden layer and $\mu_j = q(h_j = 1)$ these are the terms of the
+/// variational bound of a general Boltzmann machine; $\ln Z$ is what is left to subtract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Terms {
+    /// $A = \sum_{ik} v_i W_{ik}\mu_k$: between what is held and what is free.
+    pub held_free: f64,
+    /// $B = \tfrac12\sum_{j\ne k}\mu_j J_{jk}\mu_k$: among what is free.
+    pub free_free: f64,
+    /// $C = -\sum_j [\mu_j\ln\mu_j + (1-\mu_j)\ln(1-\mu_j)]$: the entropy.
+    pub entropy: f64,
+    /// $\tfrac12 v^\top L v$: among what is held.
+    pub held_held: f64,
+    /// $b^\top v + c^\top\mu$, and the quadratic part of Gaussian units.
+    pub own: f64,
+    /// $-E_0$.
+    pub constant: f64,
+}
+
+impl Terms {
+    /// The bound without $\ln Z$.
+    pub fn sum(&self) -> f64 {
+        let Self { held_free, free_free, entropy, held_held, own, constant } = *self;
+        held_free + free_free + entropy + held_held + own + constant
+    }
+}
+
+/// What [`unnormalised`] adds up for each row. Layers count as held or free as a whole.
+///
+/// # Errors
+///
+/// If clamp or state do not fit the machine, or a layer is held in part.
+pub fn terms(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<Terms>, Error> {
+    let sums = unnormalised(machine, clamp, x)?;
+    let plain = machine.without_offsets()?;
+    let partly = |l: &LayerId| !clamp.holds_layer(*l) && !clamp.frees_layer(*l);
+    if let Some(l) = machine.layer_ids().find(partly) {
+        return Err(Error::Topology {
+            model: "the terms of a bound",
+            expected: "layers that are held or free as a whole",
+            found: format!("layer `{}` is held in part", machine.layer(l).name),
+        });
+    }
+    let of_row = |(row, sum): (usize, f64)| {
+        let mut terms = Terms { constant: -plain.constant(), ..Terms::default() };
+        for c in plain.couplings() {
+            let (a, b) = c.between;
+            let energy = pair_energy(&c.weights, x.row(a, row), x.row(b, row));
+            *match (clamp.holds_layer(a), clamp.holds_layer(b)) {
+                (true, true) => &mut terms.held_held,
+                (false, false) => &mut terms.free_free,
+                _ => &mut terms.held_free,
+            } += energy;
+        }
+        for l in plain.layer_ids() {
+            let (layer, values) = (plain.layer(l), x.row(l, row));
+            terms.own -= layer.energy(values);
+            if clamp.holds_layer(l) {
+                continue;
+            }
+            // The variance of Gaussian units: gamma/2 times 1/gamma each.
+            terms.own -= 0.5 * layer.precision.len() as f64;
+            let group = layer.units.group();
+            for (u, unit) in values.chunks_exact(group).enumerate() {
+                let precision = layer.precision.get(u * group..(u + 1) * group).unwrap_or_default();
+                terms.entropy += layer.units.entropy(unit, precision);
+            }
+        }
+        debug_assert!((terms.sum() - sum).abs() <= 1e-6 * sum.abs().max(1.0));
+        terms
+    };
+    Ok(sums.into_iter().enumerate().map(of_row).collect())
 }

@@ -41,10 +41,10 @@ pub(crate) struct Link {
     /// The layer whose entries are rows.
     pub(crate) source: LayerId,
     pub(crate) n_rows: usize,
-    /// $s_l s_m$, for bits.
+    /// $s_l s_m$: what a weight's gradient is multiplied with where samples are bits.
     pub(crate) gain: f32,
-    /// $s$ of the source and of the band's layer: the gain of numbers is the target's alone.
-    scales: (f32, f32),
+    /// What products towards the source and towards the band's layer are multiplied with.
+    gains: (Gains, Gains),
     /// `quanta[b][a]`: the scale of quantised weights in block `b` of columns and `a` of rows.
     pub(crate) quanta: Vec<Vec<f32>>,
     /// The gain over that scale, and the same the other way round.
@@ -52,6 +52,29 @@ pub(crate) struct Link {
     row_units: Vec<Vec<f32>>,
     /// A buffer: subset sums of eight rows each.
     bounds: Vec<[u32; 8]>,
+}
+
+/// What stands before a product towards a layer $l$.
+#[derive(Clone, Copy, Debug)]
+struct Gains {
+    /// $\kappa_l s_l s_m$, for bits.
+    bits: f32,
+    /// $\kappa_l s_l$, for numbers.
+    numbers: f32,
+}
+
+/// How a layer looks to the kernels: $s$, and how often it counts what it receives, $\kappa$.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) scale: f32,
+    pub(super) copies: f32,
+}
+
+impl End {
+    fn gains(self, other: Self) -> Gains {
+        let numbers = self.copies * self.scale;
+        Gains { bits: numbers * other.scale, numbers }
+    }
 }
 
 /// 64 columns of one coupling.
@@ -148,15 +171,15 @@ impl Band {
         source: LayerId,
         n_rows: usize,
         n_columns: usize,
-        scales: (f32, f32),
+        (rows, columns): (End, End),
     ) -> Link {
         let (n_blocks, n_row_blocks) = (n_columns.div_ceil(BLOCK), n_rows.div_ceil(BLOCK));
         Link {
             coupling,
             source,
             n_rows,
-            gain: scales.0 * scales.1,
-            scales,
+            gain: rows.scale * columns.scale,
+            gains: (rows.gains(columns), columns.gains(rows)),
             quanta: vec![vec![1.0; n_row_blocks]; n_blocks],
             units: vec![vec![1.0; n_row_blocks]; n_blocks],
             row_units: vec![vec![1.0; n_blocks]; n_row_blocks],
@@ -282,8 +305,8 @@ impl Band {
         let range = self.block(block);
         let link = &mut self.links[c];
         link.quanta[block][row_block] = scale;
-        link.units[block][row_block] = link.gain / scale;
-        link.row_units[row_block][block] = link.gain / scale;
+        link.units[block][row_block] = link.gains.1.bits / scale;
+        link.row_units[row_block][block] = link.gains.0.bits / scale;
         for panel in &mut self.panels[range] {
             let panel = &mut panel[c];
             panel.copies.quantise(&panel.weights, row_block, scale);
@@ -326,7 +349,7 @@ impl Band {
                 let n = theta.len();
                 let x = (&source.numbers[p * PANEL..], View::strided(n, width, self.len));
                 let out = (flat_mut(theta), View::strided(n, end - first, TILE));
-                multiply_add(out, x, (weights, view), link.scales.0);
+                multiply_add(out, x, (weights, view), link.gains.0.numbers);
             }
             return;
         }
@@ -344,8 +367,35 @@ impl Band {
                 let piece = |p: usize| &self.panels[p][c].transposed[part * PANEL..][..PANEL];
                 let pieces = Pieces::new(self.panels.len(), piece);
                 let row = |j| pieces.row(j);
-                add_single(source, self.len, row, link.gain, half, theta, scratch);
+                add_single(source, self.len, row, link.gains.0.bits, half, theta, scratch);
             }
+        }
+    }
+}
+
+impl Band {
+    /// Adds to rows of natural parameters of the whole layer what numbers of the source of link `c`
+    /// bring: panels of 64 columns, where [`Band::add_to_columns`] takes 32 at a time.
+    pub(super) fn add_numbers_to_columns(&self, c: usize, x: &[f32], n: usize, theta: &mut [f32]) {
+        let link = &self.links[c];
+        for (p, panel) in self.panels.iter().enumerate() {
+            let width = PANEL.min(self.len - p * PANEL);
+            let weights = (flat(&panel[c].weights), View::strided(link.n_rows, width, PANEL));
+            let out = (&mut theta[p * PANEL..], View::strided(n, width, self.len));
+            multiply_add(out, (x, View::rows(n, link.n_rows)), weights, link.gains.1.numbers);
+        }
+    }
+
+    /// Adds to rows of natural parameters of the whole source of link `c` what numbers of this
+    /// band's layer send back.
+    pub(super) fn add_numbers_to_rows(&self, c: usize, x: &[f32], n: usize, theta: &mut [f32]) {
+        let link = &self.links[c];
+        for (p, panel) in self.panels.iter().enumerate() {
+            let width = PANEL.min(self.len - p * PANEL);
+            let view = View::strided(link.n_rows, width, PANEL).transposed();
+            let x = (&x[p * PANEL..], View::strided(n, width, self.len));
+            let out = (&mut *theta, View::rows(n, link.n_rows));
+            multiply_add(out, x, (flat(&panel[c].weights), view), link.gains.0.numbers);
         }
     }
 }
@@ -396,7 +446,7 @@ impl Panel {
         if !source.is_bits {
             let weights = &flat(&self.weights)[half * TILE..];
             let view = View::strided(n, TILE, PANEL);
-            add_real(theta, &source.numbers, n, (weights, view), link.scales.1);
+            add_real(theta, &source.numbers, n, (weights, view), link.gains.1.numbers);
         } else if self.is_quantised() {
             let lines = &self.copies.forward[half * n..(half + 1) * n];
             let units = &link.units[tile * TILE / BLOCK];
@@ -404,7 +454,7 @@ impl Panel {
         } else {
             for quarter in 0..2 {
                 let row = |i: usize| self.weights[i].part(half * 2 + quarter);
-                add_single(source, n, row, link.gain, quarter, theta, scratch);
+                add_single(source, n, row, link.gains.1.bits, quarter, theta, scratch);
             }
         }
     }

@@ -4,8 +4,12 @@
 //! $$\theta_l = \Bigl(b_l - \sum_m W_{lm}\mu_m - J_l\mu_l\Bigr) + \sum_m W_{lm}x_m + J_l x_l,$$
 //! so that centering costs the products nothing, and both
 //! orientations of each weight matrix are kept, so that every product runs along rows.
+//!
+//! A layer may count what it receives several times, responding to $\kappa_l\theta_l$: it stands for
+//! a layer that sees $\kappa_l$ tied copies of each neighbour. Greedy learning needs it, where a
+//! layer has to make do with some of its neighbours; everything else has $\kappa = 1$.
 
-use super::band::{Band, Scratch, Source, with_scratch};
+use super::band::{Band, End, Scratch, Source, with_scratch};
 use super::lateral::Coordinates;
 use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
@@ -49,7 +53,9 @@ pub(crate) struct EngineLayer {
     /// $s$ and $t$ of $x = s u + t$ where the kernels see bits $u$.
     pub(crate) scale: f64,
     pub(crate) shift: f64,
-    /// $s b$ in tiles of 32; empty in double precision.
+    /// $\kappa$: how often the layer counts what it receives.
+    copies: f64,
+    /// $\kappa s b$ in tiles of 32; empty in double precision.
     pub(crate) lines: Vec<Wide>,
     /// What the layer receives from others; empty unless in double precision.
     inputs: Vec<Input>,
@@ -68,7 +74,7 @@ struct Input {
 impl EngineLayer {
     /// Follows the bias.
     pub(crate) fn set_lines(&mut self) {
-        let scale = self.scale;
+        let scale = self.copies * self.scale;
         for (line, bias) in self.lines.iter_mut().zip(self.bias.chunks(TILE)) {
             #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
             line.0.iter_mut().zip(bias).for_each(|(l, b)| *l = (scale * b) as f32);
@@ -84,11 +90,18 @@ impl Engine {
 
     /// Lays out `machine` for the kernels of a precision.
     pub fn with_precision(machine: &Machine, precision: Precision) -> Self {
+        Self::with_copies(machine, precision, &vec![1.0; machine.layers().len()])
+    }
+
+    /// Lays out `machine` such that layer $l$ responds to $\kappa_l\theta_l$, with a $\kappa$ of
+    /// `copies` for each layer. What units of one layer send each other counts once in any case.
+    pub fn with_copies(machine: &Machine, precision: Precision, copies: &[f64]) -> Self {
         let kernels = precision != Precision::F64;
         let layers = machine
             .layers()
             .iter()
-            .map(|l| {
+            .zip(copies)
+            .map(|(l, &copies)| {
                 let spins = kernels && l.units == Units::Spin;
                 let n_tiles = if kernels { l.len().div_ceil(TILE) } else { 0 };
                 EngineLayer {
@@ -98,6 +111,7 @@ impl Engine {
                     precision: l.precision.clone(),
                     scale: if spins { 2.0 } else { 1.0 },
                     shift: if spins { -1.0 } else { 0.0 },
+                    copies,
                     lines: vec![Wide::ZERO; n_tiles],
                     inputs: Vec::new(),
                     lateral: None,
@@ -137,10 +151,13 @@ impl Engine {
                 let Some(m) = c.other_end(l).filter(|&m| m != l && place(m) < place(l)) else {
                     continue;
                 };
-                #[expect(clippy::cast_possible_truncation, reason = "1 or 2")]
-                let s = |l: LayerId| self.layers[l.0].scale as f32;
+                #[expect(clippy::cast_possible_truncation, reason = "small numbers")]
+                let end = |l: LayerId| {
+                    let layer = &self.layers[l.0];
+                    End { scale: layer.scale as f32, copies: layer.copies as f32 }
+                };
                 let (n_rows, n_columns) = (self.layers[m.0].len, self.layers[l.0].len);
-                links.push(Band::link(i, m, n_rows, n_columns, (s(m), s(l))));
+                links.push(Band::link(i, m, n_rows, n_columns, (end(m), end(l))));
             }
             if !links.is_empty() {
                 let quantised = self.precision == Precision::I16;
@@ -194,6 +211,7 @@ impl Engine {
                     } else {
                         transpose_into(c.weights.entries(), w.shape(), &mut input.weights);
                     }
+                    input.weights.iter_mut().for_each(|w| *w *= layer.copies);
                 }
             }
             if let Some(lateral) = &mut layer.lateral {
@@ -220,8 +238,19 @@ impl Engine {
 
     /// Brings the neighbours of layer `l` into the form the kernels multiply.
     pub(crate) fn prepare(&self, l: LayerId, x: &mut State, sources: &mut Vec<Source>) {
+        self.prepare_from(l, |_| true, x, sources);
+    }
+
+    /// The same for some of the neighbours.
+    pub(crate) fn prepare_from(
+        &self,
+        l: LayerId,
+        from: impl Fn(LayerId) -> bool,
+        x: &mut State,
+        sources: &mut Vec<Source>,
+    ) {
         sources.resize_with(self.layers.len(), Source::default);
-        for m in self.neighbours(l) {
+        for m in self.neighbours(l).filter(|&m| from(m)) {
             let (layer, shift) = (&mut x.layers[m.0], self.layers[m.0].shift);
             if self.layers[m.0].units.is_discrete() {
                 layer.pack();
@@ -238,7 +267,8 @@ impl Engine {
         self.neighbours(l).next().is_some()
     }
 
-    fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
+    /// The other layers that send something to layer `l`; empty in double precision.
+    pub(crate) fn neighbours(&self, l: LayerId) -> impl Iterator<Item = LayerId> + '_ {
         self.bands.iter().flat_map(move |band| {
             let mine = band.layer == l;
             band.links.iter().filter_map(move |link| {
@@ -247,7 +277,7 @@ impl Engine {
         })
     }
 
-    /// Writes $s\theta$ of tile `tile` of layer `l` for as many samples as the sources hold.
+    /// Writes $\kappa s\theta$ of tile `tile` of layer `l` for as many samples as the sources hold.
     pub(crate) fn theta_tile(
         &self,
         l: LayerId,
@@ -256,19 +286,53 @@ impl Engine {
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
+        self.theta_tile_from(l, |_| true, tile, sources, theta, scratch);
+    }
+
+    /// The same with what some of the neighbours send.
+    pub(crate) fn theta_tile_from(
+        &self,
+        l: LayerId,
+        from: impl Fn(LayerId) -> bool,
+        tile: usize,
+        sources: &[Source],
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
         let mut start = Some(&self.layers[l.0].lines[tile]);
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
-                if band.layer == l {
+                if band.layer == l && from(link.source) {
                     let source = &sources[link.source.0];
                     band.add_to_columns(c, tile, source, start.take(), theta, scratch);
-                } else if link.source == l {
+                } else if link.source == l && from(band.layer) {
                     let source = &sources[band.layer.0];
                     band.add_to_rows(c, tile, source, start.take(), theta, scratch);
                 }
             }
         }
         start.inspect(|line| start_rows(theta, line));
+    }
+
+    /// Adds to `theta`, rows of $\kappa s\theta$ of layer `l`, what the numbers $x - t$ of layer `m`
+    /// bring, on the calling thread.
+    pub(crate) fn add_numbers(
+        &self,
+        l: LayerId,
+        m: LayerId,
+        x: &[f32],
+        n_rows: usize,
+        theta: &mut [f32],
+    ) {
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                if band.layer == l && link.source == m {
+                    band.add_numbers_to_columns(c, x, n_rows, theta);
+                } else if band.layer == m && link.source == l {
+                    band.add_numbers_to_rows(c, x, n_rows, theta);
+                }
+            }
+        }
     }
 
     /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows
@@ -297,7 +361,7 @@ impl Engine {
         &self.layers
     }
 
-    /// Writes $\theta_l$ without its lateral part for the given rows of a block of rows: `values`
+    /// Writes $\kappa_l\theta_l$ without its lateral part for the given rows of a block of rows: `values`
     /// holds the rows of every layer, `out` one row for each of `rows`.
     pub(crate) fn theta_into(
         &self,
@@ -308,7 +372,7 @@ impl Engine {
     ) {
         let layer = &self.layers[l.0];
         for theta in out.chunks_exact_mut(layer.len).take(rows.len()) {
-            theta.copy_from_slice(&layer.bias);
+            theta.iter_mut().zip(&layer.bias).for_each(|(t, b)| *t = layer.copies * b);
         }
         for input in &layer.inputs {
             let len = self.layers[input.source.0].len;

@@ -1,7 +1,7 @@
 //! What the units of one layer send each other, laid out for sampling.
 
 use super::LayerId;
-use super::band::Band;
+use super::band::{Band, End};
 use super::coupling::{Edges, Triangle, Weights};
 use super::schedule::colours;
 use crate::units::Units;
@@ -133,9 +133,9 @@ impl Lateral {
 impl DenseBand {
     fn new(n: usize, bits: Coordinates) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "1 or 2")]
-        let s = bits.scale as f32;
+        let end = End { scale: bits.scale as f32, copies: 1.0 };
         // The number of the coupling is for learning inside the engine, which laterals are not.
-        let link = Band::link(0, bits.layer, n, n, (s, s));
+        let link = Band::link(0, bits.layer, n, n, (end, end));
         let band = Band::new(bits.layer, n, vec![link], bits.quantised);
         Self { band, lines: vec![Wide::ZERO; n.div_ceil(TILE)] }
     }

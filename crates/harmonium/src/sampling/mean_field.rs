@@ -7,10 +7,10 @@
 
 use super::Clamp;
 use super::gibbs::mark;
-use super::packed;
 use super::walk::{Heat, Response, Walk, in_tasks};
+use super::{means, packed};
 use crate::error::Error;
-use crate::machine::{Engine, LayerId, Machine, Meaning, State};
+use crate::machine::{Base, Engine, LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -80,6 +80,45 @@ pub fn mean_field(
     Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, Response::Mean))
 }
 
+/// Starts the free layers from what is held, outwards from it: a place from which mean field needs
+/// few sweeps (Salakhutdinov & Hinton 2009 start theirs like this).
+///
+/// A layer sees those of its neighbours that are held or were started before it, and counts what
+/// they send as often as it takes to stand for all: with $\kappa$ = neighbours over neighbours seen
+/// its means are those of $b_l + \kappa\sum_m W_{lm}\tilde x_m$. On a chain every layer but the
+/// last doubles what comes from below. Layers that nothing held reaches are put at their offsets.
+///
+/// # Errors
+///
+/// If clamp or state have another shape than the machine.
+pub fn start_outwards(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &mut State,
+) -> Result<(), Error> {
+    clamp.check(machine, x.n_rows())?;
+    x.check(machine)?;
+    let mut waiting: Vec<LayerId> = machine.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
+    for &l in &waiting {
+        // At the offset a neighbour sends nothing.
+        x.set_layer(l, &machine.layer(l).offset.repeat(x.n_rows()));
+    }
+    mark(x, clamp, Meaning::Means);
+    let base = Base::of_biases(machine);
+    let neighbours =
+        |l: LayerId| machine.layer_ids().filter(move |&m| m != l && machine.coupled(l, m));
+    loop {
+        let seen = |l: LayerId| neighbours(l).filter(|m| !waiting.contains(m)).count();
+        let Some(next) = waiting.iter().position(|&l| seen(l) > 0) else { return Ok(()) };
+        let (l, seen) = (waiting[next], seen(waiting[next]));
+        let betas = vec![neighbours(l).count() as f64 / seen as f64; x.n_rows()];
+        let heat = Heat::Mixed { base: &base, betas: &betas };
+        Walk { engine, clamp, heat, step: 1.0 }.visit_all(x, &[l], Response::Mean);
+        waiting.remove(next);
+    }
+}
+
 /// Sweeps every row until it moves no more than `tolerance`.
 pub(super) fn until_still(
     walk: Walk<'_>,
@@ -89,7 +128,9 @@ pub(super) fn until_still(
     response: Response,
 ) -> Convergence {
     let n_rows = x.n_rows();
-    let reports = if walk.by_kernels() {
+    let reports = if means::fits(&walk, response) {
+        means::until_still(&walk, x, max_sweeps, tolerance)
+    } else if walk.by_kernels() {
         let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
             change.clear();
             change.resize(n_rows, 0.0);
@@ -119,14 +160,16 @@ pub(super) fn until_still(
     }
 }
 
-/// Sweeps `n` rows until each is still: most sweeps, sweeps of all rows, largest last change, and
-/// rows that still move.
-fn iterate(
+/// Of some rows: most sweeps, sweeps of all rows, largest last change, and rows that still move.
+pub(super) type Report = (usize, usize, f64, usize);
+
+/// Sweeps `n` rows until each is still.
+pub(super) fn iterate(
     n: usize,
     max_sweeps: usize,
     tolerance: f64,
     sweep: &mut dyn FnMut(&[usize], &mut Vec<f64>),
-) -> (usize, usize, f64, usize) {
+) -> Report {
     let mut active: Vec<usize> = (0..n).collect();
     let mut change = Vec::new();
     let (mut total, mut sweeps, mut worst) = (0, 0, 0.0_f64);

@@ -15,6 +15,7 @@ mod gibbs;
 mod labelled;
 mod lateral;
 mod mean_field;
+mod means;
 mod packed;
 mod posterior;
 mod tempering;
@@ -26,7 +27,7 @@ pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use labelled::{Label, TopSums};
-pub use mean_field::{Convergence, MeanField, mean_field};
+pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};
 

@@ -227,8 +227,39 @@ pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> 
     out
 }
 
+/// $s\theta$ of layer `l` row by row, without what free layers send.
+pub(super) fn held_theta(walk: &Walk<'_>, x: &mut State, l: LayerId) -> Vec<f32> {
+    let (engine, clamp) = (walk.engine, walk.clamp);
+    let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
+    let held = |m: LayerId| clamp.holds_layer(m);
+    let mut buffers = BUFFERS.take();
+    engine.prepare_from(l, held, x, &mut buffers.sources);
+    panels_of_theta_from(engine, l, held, x, &buffers.sources, &mut buffers.theta);
+    let mut out = Vec::with_capacity(n_rows * len);
+    for row in 0..n_rows {
+        for panel in 0..len.div_ceil(PANEL) {
+            let at = (panel * n_rows + row) * PANEL;
+            out.extend_from_slice(&buffers.theta[at..at + PANEL.min(len - panel * PANEL)]);
+        }
+    }
+    BUFFERS.set(buffers);
+    out
+}
+
 /// $s\theta$ of layer `l`, panel by panel.
 fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], out: &mut Vec<f32>) {
+    panels_of_theta_from(engine, l, |_| true, x, sources, out);
+}
+
+/// The same with what some of the neighbours send.
+fn panels_of_theta_from(
+    engine: &Engine,
+    l: LayerId,
+    from: impl Fn(LayerId) -> bool + Sync,
+    x: &State,
+    sources: &[Source],
+    out: &mut Vec<f32>,
+) {
     let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
     let n_panels = len.div_ceil(PANEL);
     out.resize(n_panels * n_rows * PANEL, 0.0);
@@ -242,7 +273,7 @@ fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], o
                 if tile * TILE >= len {
                     continue;
                 }
-                engine.theta_tile(l, tile, sources, &mut theta[..n_rows], scratch);
+                engine.theta_tile_from(l, &from, tile, sources, &mut theta[..n_rows], scratch);
                 for (out, theta) in out.chunks_exact_mut(PANEL).zip(&theta) {
                     out[half * TILE..(half + 1) * TILE].copy_from_slice(&theta.0);
                 }

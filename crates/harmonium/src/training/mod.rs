@@ -5,6 +5,7 @@
 //! parameters. [`Plan`] says how; observers watch and may stop it, and never change it.
 
 mod dbn;
+mod greedy;
 mod init;
 mod observer;
 mod plan;
@@ -13,6 +14,7 @@ mod trainer;
 mod up_down;
 
 pub use dbn::{DbnCheckpoint, DbnShape, Stack, Stage, StageData, train_dbn};
+pub use greedy::{Pretraining, pretrain};
 pub use init::initialise;
 pub use observer::{EarlyStop, Every, History, Measurement, Metric, Observer, Record};
 pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};
@@ -23,8 +25,10 @@ pub use up_down::{UpDown, sleep_gradient, wake_gradient};
 use crate::error::Error;
 use crate::machine::Machine;
 use harmonium_data::Dataset;
+use std::ops::ControlFlow;
 
-/// Initialises `machine` from the data and trains it as `plan` says.
+/// Initialises `machine` from the data, layer by layer if `plan` wants it, and trains it as `plan`
+/// says.
 ///
 /// # Errors
 ///
@@ -38,6 +42,12 @@ pub fn train(
 ) -> Result<Outcome, Error> {
     plan.check()?;
     initialise(&mut machine, data, plan)?;
+    if plan.pretrain_epochs > 0 {
+        let stop = pretrain(&mut machine, data, plan, &mut |_| ControlFlow::Continue(()))?;
+        if stop != Stop::Finished {
+            return Ok(Outcome { machine, epochs: 0, steps: 0, stop });
+        }
+    }
     let mut trainer = Trainer::new(machine, data, plan)?;
     let stop = trainer.run(observers)?;
     Ok(trainer.finish(stop))

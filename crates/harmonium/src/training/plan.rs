@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::estimators::{
     ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, Tempered,
+    Persistent, PseudoLikelihood, Tempered,
 };
 use crate::machine::{Machine, Precision};
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
@@ -26,6 +26,8 @@ pub enum Rule {
     Pt,
     /// Enumeration.
     Exact,
+    /// Each unit given all the others, for fully visible machines.
+    Pseudo,
 }
 
 /// The data side of the gradient.
@@ -82,6 +84,11 @@ pub struct Plan {
     pub precision: Numbers,
     /// Passes over the data.
     pub epochs: u64,
+    /// Passes over the data for each stage of greedy pre-training; 0 is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pretrain_epochs: u64,
+    /// The learning rate of pre-training before decay.
+    pub pretrain_learning_rate: f64,
     /// Samples of one step.
     pub batch: usize,
     /// The model side of the gradient.
@@ -131,12 +138,19 @@ pub struct Plan {
     pub mean_field_tolerance: f64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {
             seed: 0,
             precision: Numbers::Auto,
             epochs: 20,
+            pretrain_epochs: 0,
+            pretrain_learning_rate: 0.05,
             batch: 100,
             rule: Rule::Pcd,
             posterior: Posterior::Auto,
@@ -194,6 +208,7 @@ impl Plan {
         }
         for (name, value) in [
             ("learning-rate", self.learning_rate),
+            ("pretrain-learning-rate", self.pretrain_learning_rate),
             ("l1", self.l1),
             ("l2", self.l2),
             ("sparsity-cost", self.sparsity_cost),
@@ -250,7 +265,7 @@ impl Plan {
         match self.precision {
             Numbers::F64 => Precision::F64,
             Numbers::I16 => Precision::I16,
-            Numbers::Auto if self.rule == Rule::Exact => Precision::F64,
+            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Precision::F64,
             Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
             Numbers::F32 | Numbers::Auto => Precision::F32,
         }
@@ -286,6 +301,7 @@ impl Plan {
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
             Rule::Exact => Box::new(ExactModel),
+            Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
         };
         Ok((data, model))
     }

@@ -37,6 +37,8 @@ pub(super) mod purpose {
     pub(crate) const SLEEP: u64 = 7;
     /// The seeds of the RBMs of a stack.
     pub(crate) const STAGE: u64 = 8;
+    /// The RBMs that a DBM is pre-trained by.
+    pub(crate) const GREEDY: u64 = 9;
 }
 
 /// How often the norms of gradient and update are taken while the engine learns by itself: they
@@ -174,20 +176,24 @@ impl<'d> Trainer<'d> {
         data: impl Into<Presented<'d>>,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        Self::at_epoch(machine, data.into(), plan, 0)
+        let copies = vec![1.0; machine.layers().len()];
+        Self::with_copies(machine, data.into(), plan, &copies, 0)
     }
 
-    fn at_epoch(
+    /// The same from an epoch on, for a machine whose layers count what they receive several
+    /// times; see [`Engine::with_copies`].
+    pub(super) fn with_copies(
         machine: Machine,
         source: Presented<'d>,
         plan: &Plan,
+        copies: &[f64],
         epoch: u64,
     ) -> Result<Self, Error> {
         plan.check()?;
         let data = source.in_epoch(epoch)?;
         check_data(&machine, &data)?;
         let (positive, negative) = plan.sides(&machine)?;
-        let engine = Engine::with_precision(&machine, plan.engine_precision(&machine));
+        let engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
             learner: fused.then(|| Learner::new(&machine, &engine)),
@@ -226,7 +232,8 @@ impl<'d> Trainer<'d> {
         plan: &Plan,
     ) -> Result<Self, Error> {
         let (machine, epoch) = (checkpoint.machine.clone(), checkpoint.epoch);
-        let mut trainer = Self::at_epoch(machine, data.into(), plan, epoch)?;
+        let copies = vec![1.0; machine.layers().len()];
+        let mut trainer = Self::with_copies(machine, data.into(), plan, &copies, epoch)?;
         let state = &checkpoint.state;
         trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;

@@ -3,9 +3,12 @@
 use crate::machines::{all, assert_close, assert_gradient, discrete, noise, some_states};
 use harmonium::evaluation::bound;
 use harmonium::exact;
-use harmonium::machine::{Engine, Machine, State};
+use harmonium::machine::{
+    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, State, Triangle,
+};
+use harmonium::models::{Bm, Dbm, Lateral};
 use harmonium::moments::Moments;
-use harmonium::sampling::{Clamp, MeanField, mean_field};
+use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};
 use harmonium::units::Units;
 
 /// `x` with the hidden layers at random means of a factorised `q`.
@@ -256,5 +259,179 @@ fn a_row_does_not_depend_on_its_neighbours() {
                 assert_eq!(one.row(l, 0), many.row(l, row), "{name}");
             }
         }
+    }
+}
+
+/// Chains of layers, a label layer beside the data, spins: what the kernels' own way takes.
+fn deep() -> Vec<(&'static str, Machine)> {
+    let bits = |n| (Units::Binary, n);
+    let mut machines = vec![
+        ("two hidden layers", Dbm::binary(70, &[130, 33]).unwrap().into_machine()),
+        ("three hidden layers", Dbm::binary(70, &[65, 64, 10]).unwrap().into_machine()),
+        (
+            "spins",
+            Dbm::new((Units::Spin, 40), &[(Units::Spin, 70), bits(9)]).unwrap().into_machine(),
+        ),
+        (
+            "real data",
+            Dbm::new((Units::Gaussian, 20), &[bits(70), bits(9)]).unwrap().into_machine(),
+        ),
+    ];
+    for (_, machine) in &mut machines {
+        let layers: Vec<Layer> = machine
+            .layers()
+            .iter()
+            .enumerate()
+            .map(|(l, layer)| {
+                let mut layer = layer.clone();
+                layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = noise(40 + l as u64, i));
+                layer.offset.iter_mut().enumerate().for_each(|(i, o)| *o = noise(50 + l as u64, i));
+                layer
+            })
+            .collect();
+        let couplings = machine.couplings().iter().enumerate().map(|(c, coupling)| {
+            let (a, b) = coupling.between;
+            let (n, m) = (machine.layer(a).len(), machine.layer(b).len());
+            let w = |i, j| 3.0 * noise(60 + c as u64, i * 200 + j) / (n as f64).sqrt();
+            Coupling::between(a, b, Matrix::from_fn(n, m, w).unwrap())
+        });
+        *machine = Machine::new(layers, couplings.collect()).unwrap();
+    }
+    machines
+}
+
+/// The kernels' way ends where double precision does, from the same start; rows that rest are out
+/// of the way, and how long each took is reported alike.
+#[test]
+fn every_precision_finds_the_same_fixed_point() {
+    for (name, machine) in deep() {
+        let clamp = Clamp::visible(&machine);
+        let x = some_states(&machine, 150, 27);
+        for damping in [0.0, 0.3] {
+            let settings = MeanField { tolerance: 1e-6, max_sweeps: 500, damping };
+            let found = |precision: Precision| {
+                let engine = Engine::with_precision(&machine, precision);
+                let mut q = x.clone();
+                start_outwards(&machine, &engine, &clamp, &mut q).unwrap();
+                let report = mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+                (q, report)
+            };
+            let (exact, slow) = found(Precision::F64);
+            for precision in [Precision::F32, Precision::I16] {
+                let (q, report) = found(precision);
+                assert_eq!(report.unconverged, 0, "{name}");
+                assert!(report.mean_sweeps < report.sweeps as f64, "{name}: rows rest early");
+                let apart = (report.mean_sweeps - slow.mean_sweeps).abs() / slow.mean_sweeps;
+                assert!(apart < 0.1, "{name}: {report:?} {slow:?}");
+                for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+                    // A layer that the data drives takes quantised weights for its first part.
+                    let tolerance = if precision == Precision::I16 { 1e-2 } else { 3e-5 };
+                    for (a, b) in q.layer(l).iter().zip(exact.layer(l)) {
+                        assert_close(*a, *b, tolerance, &format!("{name}, {precision:?}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The start is what the formula says, on a chain and wherever several layers are held.
+#[test]
+fn a_start_outwards_counts_what_it_sees_for_all() {
+    for (name, machine) in all() {
+        let engine = Engine::new(&machine);
+        let clamp = Clamp::visible(&machine);
+        let mut q = some_states(&machine, 3, 28);
+        start_outwards(&machine, &engine, &clamp, &mut q).unwrap();
+        let mut known = machine.visible_layers();
+        let neighbours = |l: LayerId| {
+            machine.layer_ids().filter(|&m| m != l && machine.coupled(l, m)).collect::<Vec<_>>()
+        };
+        let free = |known: &[LayerId]| {
+            let reached = |l: &LayerId| neighbours(*l).iter().any(|m| known.contains(m));
+            machine.layer_ids().find(|l| !known.contains(l) && reached(l))
+        };
+        while let Some(l) = free(&known) {
+            // Laterally coupled layers are visited unit by unit: another law holds them.
+            if !machine.has_lateral(l) {
+                let seen = neighbours(l).iter().filter(|m| known.contains(m)).count();
+                let times = neighbours(l).len() as f64 / seen as f64;
+                for row in 0..3 {
+                    let mut alone = State::zeros(&machine, 1).unwrap();
+                    for m in machine.layer_ids() {
+                        let values = if known.contains(&m) {
+                            q.row(m, row).to_vec()
+                        } else {
+                            machine.layer(m).offset.clone()
+                        };
+                        alone.set_row(m, 0, &values).unwrap();
+                    }
+                    let layer = machine.layer(l);
+                    let theta = machine.theta(l, &alone, 0).unwrap();
+                    let mut expected: Vec<f64> =
+                        theta.iter().zip(&layer.bias).map(|(t, b)| b + times * (t - b)).collect();
+                    layer.units.mean_in_place(&mut expected, &layer.precision);
+                    for (a, b) in q.row(l, row).iter().zip(&expected) {
+                        assert_close(*a, *b, 1e-12, &name);
+                    }
+                }
+            }
+            known.push(l);
+        }
+    }
+}
+
+/// The parts of the bound add up to it, and on a general Boltzmann machine they are the terms of
+/// the formula, written out.
+#[test]
+fn the_terms_of_the_bound_are_those_of_the_formula() {
+    for (name, machine) in all() {
+        let clamp = Clamp::visible(&machine);
+        let q = random_means(&machine, &some_states(&machine, 4, 29), 11);
+        let whole = bound::unnormalised(&machine, &clamp, &q).unwrap();
+        for (terms, whole) in bound::terms(&machine, &clamp, &q).unwrap().iter().zip(whole) {
+            assert_close(terms.sum(), whole, 1e-10, &name);
+        }
+    }
+    let (n, m) = (5, 4);
+    let mut machine =
+        Bm::new((Units::Binary, n), (Units::Binary, m), Lateral::Both).unwrap().into_machine();
+    let w = |i: usize, j: usize| noise(70, i * 10 + j);
+    let (l, j) =
+        (|i: usize, k: usize| noise(71, i * 10 + k), |i: usize, k: usize| noise(72, i * 10 + k));
+    let layers: Vec<Layer> = machine
+        .layers()
+        .iter()
+        .cloned()
+        .map(|mut layer| {
+            layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = noise(73, i));
+            layer
+        })
+        .collect();
+    let couplings = vec![
+        Coupling::between(LayerId(0), LayerId(1), Matrix::from_fn(n, m, w).unwrap()),
+        Coupling::lateral(LayerId(0), Triangle::from_fn(n, l).unwrap()),
+        Coupling::lateral(LayerId(1), Triangle::from_fn(m, j).unwrap()),
+    ];
+    machine = Machine::new(layers, couplings).unwrap();
+    let clamp = Clamp::visible(&machine);
+    let q = random_means(&machine, &some_states(&machine, 1, 30), 12);
+    let terms = bound::terms(&machine, &clamp, &q).unwrap()[0];
+    let (v, mu) = (q.row(LayerId(0), 0), q.row(LayerId(1), 0));
+    let pairs = |n: usize| (0..n).flat_map(move |i| (i + 1..n).map(move |k| (i, k)));
+    let a: f64 = (0..n).flat_map(|i| (0..m).map(move |k| v[i] * w(i, k) * mu[k])).sum();
+    let b: f64 = pairs(m).map(|(i, k)| mu[i] * j(i, k) * mu[k]).sum();
+    let c: f64 = mu.iter().map(|p| -(p * p.ln() + (1.0 - p) * (1.0 - p).ln())).sum();
+    let visible: f64 = pairs(n).map(|(i, k)| v[i] * l(i, k) * v[k]).sum();
+    let bias: f64 = v.iter().chain(mu).zip((0..n).chain(0..m)).map(|(x, i)| x * noise(73, i)).sum();
+    for (found, expected) in [
+        (terms.held_free, a),
+        (terms.free_free, b),
+        (terms.entropy, c),
+        (terms.held_held, visible),
+        (terms.own, bias),
+        (terms.constant, 0.0),
+    ] {
+        assert_close(found, expected, 1e-12, "a term of the bound");
     }
 }

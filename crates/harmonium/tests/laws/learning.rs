@@ -1,15 +1,16 @@
 //! Learning: gradients, weights of samples, centering, and what training reaches.
 
-use crate::machines::{all, assert_close, assert_gradient, discrete, some_states};
+use crate::machines::{all, assert_close, assert_gradient, discrete, every_state, some_states};
 use crate::statistics::assert_mean;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, Side, Tempered,
+    Persistent, PseudoLikelihood, Side, Tempered,
 };
+use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::evaluation::{baseline, likelihood};
 use harmonium::exact;
 use harmonium::machine::{Batch, Engine, LayerId, Machine, Role, State};
-use harmonium::models::{Bm, Dbm, Lateral, Rbm};
+use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
 use harmonium::random::Stream;
@@ -69,6 +70,51 @@ fn exact_estimators_yield_the_slope_of_the_likelihood() {
             exact::log_probabilities(m, &clamp, &x).unwrap().iter().sum::<f64>() / 3.0
         });
     }
+}
+
+/// Fully visible machines have a pseudo-likelihood whose slope needs neither chains nor sums.
+#[test]
+fn pseudo_likelihood_estimators_yield_the_slope_of_the_pseudo_likelihood() {
+    let mut tried = 0;
+    for (name, machine) in all() {
+        let Ok(mut estimator) = PseudoLikelihood::new(&machine) else { continue };
+        tried += 1;
+        let batch = batch_of(&machine, &some_states(&machine, 3, 57));
+        let stream = Stream::new(0);
+        let data = moments_of(&mut ExactPosterior::default(), &machine, &batch, 1, stream);
+        let model = moments_of(&mut estimator, &machine, &batch, 1, stream);
+        assert_gradient(&name, &machine, &data.minus(&model), |m| {
+            log_pseudo_likelihood(m, &batch, Visit::All).unwrap().iter().sum::<f64>() / 3.0
+        });
+    }
+    assert!(tried >= 3, "{tried} fully visible machines");
+}
+
+/// Learned from all states of a machine, each with its probability, it finds that machine.
+#[test]
+fn pseudo_likelihood_finds_the_machine_behind_the_data() {
+    let truth = ising_torus(3, 0.3).unwrap().into_machine();
+    let all = every_state(&truth);
+    let p = exact::probabilities(&truth, &all).unwrap();
+    let data = rows(&truth, &all).with_weights(p).unwrap();
+    let plan = Plan {
+        rule: Rule::Pseudo,
+        batch: 512,
+        epochs: 300,
+        learning_rate: 0.2,
+        decay: Schedule::Constant(1.0),
+        momentum: Schedule::Constant(0.5),
+        l2: 0.0,
+        initial_std: 0.0,
+        ..Plan::default()
+    };
+    let outcome = train(truth.clone(), &data, &plan, &mut []).unwrap();
+    let pairs = truth.couplings()[0].weights.entries().iter();
+    for (a, b) in pairs.zip(outcome.machine.couplings()[0].weights.entries()) {
+        assert_close(*a, *b, 1e-4, "a bond");
+    }
+    let refused = Trainer::new(Rbm::binary(9, 2).unwrap().into_machine(), &data, &plan);
+    assert!(refused.is_err(), "hidden units have no such slope");
 }
 
 /// The others agree with the exact moments within their noise, over many independent steps.

@@ -17,6 +17,7 @@ mod determinism;
 mod diagnostics;
 mod energy;
 mod exact_sums;
+mod greedy;
 mod inference;
 mod kernels;
 mod layering;
