@@ -95,6 +95,7 @@ fn diagnostics_of_chains_and_samples() {
     let (accuracy, error) = (&two["adversarial"]["accuracy"], &two["adversarial"]["std_error"]);
     let off = accuracy.as_f64().expect("a number") - 0.5;
     assert!(off.abs() < 5.0 * error.as_f64().expect("a number"), "{two}");
+    assert!(found["warnings"].to_string().contains("are training rows too"), "{found}");
     let same = harmonium(at, &format!("{line} --json --threads 2")).json();
     assert_eq!(same, all, "threads change nothing");
     let said = harmonium(at, line);

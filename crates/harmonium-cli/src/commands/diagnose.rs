@@ -9,7 +9,7 @@ use harmonium::evaluation::diagnostics::{
     LEAST_DRAWS, LEAST_EFFECTIVE_SAMPLES, Mixing, R_HAT_LIMIT, Series, Travel, Watch,
 };
 use harmonium::evaluation::two_sample::{
-    Correlations, MOST_ROWS, Memorisation, Samples, TwoSample, Values, compare,
+    Correlations, MOST_ROWS, Samples, TwoSample, Values, compare,
 };
 use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, State};
 use harmonium::random::Stream;
@@ -349,8 +349,8 @@ impl Scalar {
         }
         (!m.is_fine()).then(|| {
             format!(
-                "{name}: R-hat {r_hat:.3} (should be {R_HAT_LIMIT}) and {:.0} effective samples \
-                 (should be {LEAST_EFFECTIVE_SAMPLES}); with τ = {tau:.0}, {sweeps} sweeps are few, \
+                "{name}: R-hat {r_hat:.3} (at most {R_HAT_LIMIT}) and {:.0} effective samples \
+                 (at least {LEAST_EFFECTIVE_SAMPLES}); with τ = {tau:.0}, {sweeps} sweeps are few, \
                  {:.0} would do",
                 m.effective_samples.unwrap_or(0.0),
                 (100.0 * tau).max(2.0 * sweeps as f64)
@@ -446,6 +446,15 @@ fn differences(found: &TwoSample) -> Vec<String> {
             )
         });
     }
-    warnings.extend(found.memorisation.as_ref().and_then(Memorisation::sentence));
+    if let Some(m) = &found.memorisation {
+        warnings.extend(m.sentence());
+        if m.close == 0.0 {
+            warnings.push(format!(
+                "{:.0} % of the held-out rows are training rows too: whether samples repeat those \
+                 cannot be seen",
+                100.0 * m.held_out_close
+            ));
+        }
+    }
     warnings
 }
