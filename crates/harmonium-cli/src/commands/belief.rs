@@ -1,11 +1,13 @@
 //! What the commands do with a deep belief network.
 
+use super::logz;
 use crate::args::{Common, CompleteArgs, FeaturesArgs, SampleArgs, ScoreArgs};
 use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::output::{self, Kind, Rows};
 use crate::render::{self, progress};
 use harmonium::evaluation::dbn as score;
+use harmonium::evaluation::log_partition::{LogPartition, choose};
 use harmonium::exact;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Precision, Role, State};
 use harmonium::models::Dbn;
@@ -188,9 +190,14 @@ pub(super) fn means(
     layers.iter().map(of).collect()
 }
 
-/// $\ln Z$ of the top RBM. Everything that scores a network takes it from here.
-fn top_log_partition(dbn: &Dbn) -> Result<f64, Failure> {
-    Ok(exact::log_partition(dbn.top())?)
+/// $\ln Z$ of the top RBM: exactly where that is affordable, else from both sides.
+fn top_log_partition(
+    dbn: &Dbn,
+    args: &ScoreArgs,
+    remembered: &Remembered,
+    common: &Common,
+) -> Result<LogPartition, Failure> {
+    logz::find(dbn.top(), choose(dbn.top())?, &args.annealing, remembered, common)
 }
 
 /// Bound and estimate on some rows, where ln Z of the top RBM costs little.
@@ -200,7 +207,7 @@ pub(super) fn bounds(dbn: &Dbn, data: &Dataset) -> Result<Value, Failure> {
     }
     let n = data.n_rows().min(BOUND_ROWS);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
-    let log_z = top_log_partition(dbn)?;
+    let log_z = exact::log_partition(dbn.top())?;
     let found =
         score::importance(dbn, &data.select_rows(&rows)?, log_z, BOUND_DRAWS, Stream::new(0))?;
     Ok(json!({ "bound.train": found.bound, "importance.train": found.estimate }))
@@ -246,7 +253,8 @@ pub(super) fn scores(
         });
         (found.rows, value, text)
     } else {
-        let log_z = top_log_partition(dbn)?;
+        let top = top_log_partition(dbn, args, remembered, common)?;
+        let (log_z, bracket) = (top.log_z, top.bracket);
         let stream = Stream::new(common.seed()).fork(300);
         let found = score::importance(dbn, data, log_z, args.draws, stream)?;
         let (mean, error, rows) = if method == "bound" {
@@ -258,20 +266,25 @@ pub(super) fn scores(
             "mean log-likelihood of {} rows, estimated from below with {} draws each:
   variational bound    {:.4} ± {:.4} nats
   importance sampling  {:.4} ± {:.4} nats
-  ln Z of the top RBM = {log_z:.6} (exact); the data's error is {:.4}",
+  ln Z of the top RBM = {log_z:.4}, between {:.4} and {:.4} ({:?}, {bracket:?}); the data's error is {:.4}",
             found.n,
             found.n_draws,
             found.bound,
             found.bound_std_error,
             found.estimate,
             found.estimate_std_error,
+            top.lower,
+            top.upper,
+            top.method,
             found.data_std_error
         );
         // Both are lower bounds in expectation; nothing here bounds from above.
         let value = json!({
             "method": method, "n": found.n, "log_likelihood": mean, "std_error": error,
-            "data_std_error": found.data_std_error, "lower": mean - 1.96 * error, "upper": null,
-            "bracket": "bound", "log_z": log_z, "draws": found.n_draws,
+            "data_std_error": found.data_std_error,
+            "lower": mean - 1.96 * error - (top.upper - log_z), "upper": null,
+            "bracket": bracket, "log_z": log_z, "log_z_lower": top.lower, "log_z_upper": top.upper,
+            "log_z_method": top.method, "draws": found.n_draws,
             "bound": found.bound, "importance": found.estimate,
         });
         (rows, value, text)

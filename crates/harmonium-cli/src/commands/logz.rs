@@ -43,7 +43,6 @@ pub(super) fn find(
         width: annealing.width,
         means: means_for(machine, remembered),
         seed: common.seed(),
-        // Quantised weights are those of another machine, and hardly faster here.
         precision: Precision::I16,
         ..Settings::default()
     };
