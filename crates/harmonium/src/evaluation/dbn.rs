@@ -213,7 +213,7 @@ fn pieces<'a>(
     })
 }
 
-/// Binary logarithm of the number of terms of [`exact`], the most that one sum takes.
+/// Binary logarithm of the number of terms of [`exact()`], the most that one sum takes.
 ///
 /// # Errors
 ///

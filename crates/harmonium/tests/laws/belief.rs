@@ -148,7 +148,7 @@ fn labels_are_part_of_the_joint_likelihood() {
     let (name, dbn) = networks().pop().unwrap();
     let mut total = 0.0;
     for v in all_values(dbn.layer(0)) {
-        let alone = score::exact(&dbn, &dataset(&[v.clone()])).unwrap().rows[0];
+        let alone = score::exact(&dbn, &dataset(std::slice::from_ref(&v))).unwrap().rows[0];
         let data = dataset(&vec![v; 3]).with_classes(&[0, 1, 2], 3).unwrap();
         let joint: f64 = score::exact(&dbn, &data).unwrap().rows.iter().map(|l| l.exp()).sum();
         assert_close(alone.exp(), joint, 1e-10, name);
@@ -291,9 +291,9 @@ fn moved(m: &Machine, k: usize, i: usize, by: f64) -> Machine {
     let (mut layers, mut weights) =
         (m.layers().to_vec(), m.couplings()[0].weights.entries().to_vec());
     if k < 2 {
-        layers[k].bias[i] += by
+        layers[k].bias[i] += by;
     } else {
-        weights[i] += by
+        weights[i] += by;
     }
     let matrix = Matrix::from_rows(layers[0].len(), layers[1].len(), weights).unwrap();
     Machine::new(layers, vec![Coupling::between(LayerId(0), LayerId(1), matrix)]).unwrap()
