@@ -503,3 +503,46 @@ fn uai_files_are_models_and_can_be_written() {
     run("convert zero.uai zero.safetensors").refuses("1e-30");
     run("convert missing.uai m.safetensors").refuses("missing.uai");
 }
+
+/// Killed while layers are pre-trained, a run starts over and ends in the same bytes.
+#[test]
+fn a_pretrained_run_names_its_layers_and_can_be_resumed() {
+    let folder = TempDir::new().expect("a folder");
+    let at = folder.path();
+    let line = "train dbm bars-and-stripes:3 --hidden 6,4 --pretrain-epochs 5 --epochs 3";
+    harmonium(at, &format!("{line} --out whole --json")).json();
+    let events = fs::read_to_string(file(&folder, "whole/events.jsonl")).expect("events");
+    for layer in ["hidden1", "hidden2"] {
+        let named = format!("\"layer\":\"{layer}\"");
+        assert_eq!(events.lines().filter(|l| l.contains(&named)).count(), 5, "{events}");
+    }
+    fs::create_dir(file(&folder, "killed")).expect("a folder");
+    fs::copy(file(&folder, "whole/run.toml"), file(&folder, "killed/run.toml")).expect("a copy");
+    let first: String = events.lines().take(3).map(|l| format!("{l}\n")).collect();
+    fs::write(file(&folder, "killed/events.jsonl"), first).expect("a file");
+    harmonium(at, "train dbm --out killed --resume --json").json();
+    let bytes = |run: &str| fs::read(file(&folder, &format!("{run}/model.safetensors")));
+    assert_eq!(bytes("whole").expect("a model"), bytes("killed").expect("a model"));
+    harmonium(at, "train rbm digits --hidden 4 --pretrain-epochs 3 --out no")
+        .refuses("`--pretrain-epochs`");
+}
+
+/// Every data side goes with every model side, and pseudo-likelihood with no hidden units.
+#[test]
+fn a_general_machine_learns_by_every_pair_of_sides() {
+    let folder = TempDir::new().expect("a folder");
+    let at = folder.path();
+    for posterior in ["exact", "mean-field", "gibbs"] {
+        for rule in ["pcd", "cd", "pt", "exact"] {
+            let line = format!(
+                "train bm bars-and-stripes:2 --hidden 3 --lateral visible,hidden --epochs 3 \
+                 --posterior {posterior} --rule {rule} --out {posterior}-{rule} --json"
+            );
+            harmonium(at, &line).json();
+        }
+    }
+    let visible = "train bm bars-and-stripes:3 --hidden 0 --lateral visible --rule pseudo";
+    harmonium(at, &format!("{visible} --epochs 50 --out visible --json")).json();
+    harmonium(at, "train rbm bars-and-stripes:3 --hidden 2 --rule pseudo --out hidden")
+        .refuses("fully visible");
+}

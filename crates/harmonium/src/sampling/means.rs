@@ -51,7 +51,8 @@ pub(super) fn until_still(
         let report = iterate(n, max_sweeps, tolerance, &mut |active, change| {
             piece.sweep(active, change);
         });
-        piece.leave(0..piece.current.len());
+        let rest: Vec<usize> = (0..piece.current.len()).collect();
+        piece.leave(&rest);
         report
     });
     let reports = reports.collect();
@@ -139,7 +140,7 @@ impl<'a> Piece<'a> {
             let still: Vec<usize> = (0..self.current.len())
                 .filter(|&k| active.binary_search(&self.current[k]).is_err())
                 .collect();
-            self.leave(still.iter().copied());
+            self.leave(&still);
             for layer in &mut self.layers {
                 keep_rows(&mut layer.means, layer.len, &still);
                 keep_rows(&mut layer.held, layer.len, &still);
@@ -178,9 +179,9 @@ impl<'a> Piece<'a> {
     }
 
     /// Takes down rows that have come to rest, by their places among the current ones.
-    fn leave(&mut self, places: impl Iterator<Item = usize> + Clone) {
+    fn leave(&mut self, places: &[usize]) {
         for Free { len, shift, means, done, .. } in &mut self.layers {
-            for place in places.clone() {
+            for &place in places {
                 let row = self.current[place];
                 let out = &mut done[row * *len..(row + 1) * *len];
                 let means = &means[place * *len..(place + 1) * *len];
