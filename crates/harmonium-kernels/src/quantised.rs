@@ -190,7 +190,7 @@ fn quantise_block_in<const WIDE: bool>(
 }
 
 fast! {
-    /// [`update`], together with the quantised copies of what it writes and its dot products.
+    /// [`update`](crate::update::update), together with the quantised copies of what it writes and its dot products.
     ///
     /// `scales` holds one for each [`BLOCK`] of rows. They stay as they are: where sums outgrow one,
     /// as [`Copies::column_most`] and [`Copies::add_row_bounds`] tell, [`Copies::quantise`] must

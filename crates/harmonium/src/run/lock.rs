@@ -9,9 +9,14 @@ use crate::error::Error;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// The name of the file.
 const FILE: &str = ".lock";
+
+/// How often a held lock is tried again, and after which time.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held as long as it lives.
 #[derive(Debug)]
@@ -34,7 +39,17 @@ impl Lock {
             .truncate(false)
             .open(&path)
             .map_err(failed)?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        // A child that another thread starts holds a copy of the lock until it runs its own
+        // program: what was just released may seem held for a moment.
+        for _ in 0..TRIES {
+            if !matches!(locked, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            locked = file.try_lock();
+        }
+        match locked {
             // Some network file systems know no locks: better no lock than no training.
             Ok(()) => {}
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}

@@ -31,8 +31,8 @@ use serde::Serialize;
 /// Binary logarithm of the number of terms up to which $\ln Z$ is summed if no method is asked for.
 pub const AFFORDABLE_LOG2_TERMS: f64 = 26.0;
 
-/// Temperatures and chains that try a base.
-const PILOT_BETAS: usize = 200;
+/// Fewest and most temperatures, and most chains, that try a base.
+const PILOT_BETAS: (usize, usize) = (8, 200);
 const PILOT_CHAINS: usize = 100;
 /// Chains, unless asked for otherwise.
 const CHAINS: usize = 100;
@@ -245,12 +245,13 @@ impl Search<'_> {
     fn choose_base(&mut self) -> Result<(), Error> {
         let bases =
             [self.base.clone(), Base::of_middle(self.machine)?, Base::uniform(self.machine)];
-        let betas: Vec<f64> =
-            (0..PILOT_BETAS).map(|k| k as f64 / (PILOT_BETAS - 1) as f64).collect();
+        let n = (self.n_betas() / 20).clamp(PILOT_BETAS.0, PILOT_BETAS.1);
+        let n_chains = self.n_chains().min(PILOT_CHAINS);
+        let betas: Vec<f64> = (0..n).map(|k| k as f64 / (n - 1) as f64).collect();
         let mut best = f64::NEG_INFINITY;
         for (k, base) in (0..).zip(bases) {
             let stream = self.stream.fork(4).fork(k);
-            let mut x = independent(self.machine, &base, PILOT_CHAINS, stream.fork(0))?;
+            let mut x = independent(self.machine, &base, n_chains, stream.fork(0))?;
             let mut collapsed = Collapsed::new(self.machine, &self.engine, &base, &self.clamp, &x)?;
             let weights = ais::anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
             let found = base.log_partition(self.machine) + weights::Summary::of(&weights).log_mean;
