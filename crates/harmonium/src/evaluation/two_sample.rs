@@ -377,7 +377,7 @@ fn adversarial_accuracy(a: &Samples, b: &Samples, stream: Stream) -> Adversarial
     Adversarial { accuracy, std_error: 0.5 / (n as f64).sqrt(), n }
 }
 
-/// $[x > y]$, ties counted half.
+/// 1 where x exceeds y, ties counted half.
 fn more(x: f64, y: f64) -> f64 {
     if x == y { 0.5 } else { f64::from(u8::from(x > y)) }
 }
