@@ -2,7 +2,8 @@
 
 use crate::bits::BitMatrix;
 use crate::dispatch::fast;
-use crate::tables::{BLOCK, CHUNK, Lists};
+use crate::lists::Lists;
+use crate::tables::{BLOCK, CHUNK};
 use std::ops::Range;
 
 const MASK: u64 = (1 << CHUNK) - 1;

@@ -12,6 +12,7 @@ mod dispatch;
 pub mod index;
 pub mod lateral;
 pub mod line;
+pub mod lists;
 pub mod log_product;
 pub mod quantised;
 pub mod random;

@@ -208,11 +208,11 @@ fast! {
         copies: &mut Copies,
         scales: &[f32],
         dots: Dots<'_>,
-    ) = update_quantised_portable, wide update_quantised_wide;
+    ) = update_quantised_in::<false, K, G>, wide update_quantised_in::<true, K, G>;
 }
 
 #[inline(always)]
-fn update_quantised_portable<const K: usize, G: Gradient>(
+fn update_quantised_in<const WIDE: bool, const K: usize, G: Gradient>(
     gradient: &G,
     terms: RankOne<'_, K>,
     step: Step,
@@ -224,29 +224,9 @@ fn update_quantised_portable<const K: usize, G: Gradient>(
 ) {
     let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
     if step.l1 == 0.0 {
-        move_quantised::<K, false, false, G>(arguments);
+        move_quantised::<K, false, WIDE, G>(arguments);
     } else {
-        move_quantised::<K, true, false, G>(arguments);
-    }
-}
-
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-fn update_quantised_wide<const K: usize, G: Gradient>(
-    gradient: &G,
-    terms: RankOne<'_, K>,
-    step: Step,
-    weights: &mut [Row],
-    velocity: &mut [Row],
-    copies: &mut Copies,
-    scales: &[f32],
-    dots: Dots<'_>,
-) {
-    let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
-    if step.l1 == 0.0 {
-        move_quantised::<K, false, true, G>(arguments);
-    } else {
-        move_quantised::<K, true, true, G>(arguments);
+        move_quantised::<K, true, WIDE, G>(arguments);
     }
 }
 

@@ -198,7 +198,8 @@ fn chunks_beyond_a_word_are_refused() {
 #[test]
 fn samples_give_the_same_sums_in_either_form() {
     use crate::line::{Line, Quantum, Wide};
-    use crate::tables::{Tables, add_quantised, add_quantised_listed};
+    use crate::lists::add_quantised_listed;
+    use crate::tables::{Tables, add_quantised};
     let (n, n_columns) = (30, 333);
     let weights: Vec<Quantum> =
         (0..n_columns).map(|i| Line([7 - i16::from(i % 13 == 0); 32])).collect();

@@ -24,7 +24,9 @@ pub(crate) fn check_update<const K: usize, G: Gradient>(
     let (mut w2, mut v2) = (case.weights.clone(), case.velocity.clone());
     let (mut twin, copies) = (Room::new(n), &mut portable);
     let dots2 = twin.dots();
-    update_quantised_portable(gradient, rows, step, &mut w2, &mut v2, copies, &scales, dots2);
+    update_quantised_in::<false, K, G>(
+        gradient, rows, step, &mut w2, &mut v2, copies, &scales, dots2,
+    );
     assert_same(w, &w2, "update_quantised_portable: weights");
     assert_same(v, &v2, "update_quantised_portable: velocity");
     assert_same_copies(&fast, &portable);
@@ -239,7 +241,9 @@ fn move_all(slope: &[Row], weights: &mut [Row], copies: &mut Copies, scales: &[f
     let velocity = &mut vec![Row::ZERO; n];
     update_quantised(&gradient, terms, step, weights, velocity, copies, scales, room.dots());
     let (velocity, copies2, dots) = (&mut vec![Row::ZERO; n], &mut portable, twin_room.dots());
-    update_quantised_portable(&gradient, terms, step, &mut twin, velocity, copies2, scales, dots);
+    update_quantised_in::<false, 0, _>(
+        &gradient, terms, step, &mut twin, velocity, copies2, scales, dots,
+    );
     // What is not a number may be any of those.
     let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
     let flat = crate::line::flat::<f32, PANEL>;

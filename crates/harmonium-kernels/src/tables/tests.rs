@@ -5,6 +5,10 @@ use crate::arbitrary::{
 use crate::bits::BitMatrix;
 use crate::index::{Samples, Words};
 use crate::line::Single;
+use crate::lists::{
+    Lists, add_quantised_listed, add_quantised_listed_portable, add_single_listed,
+    add_single_listed_portable,
+};
 
 /// Half a unit in the last place: what one rounding costs at most, relatively.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;

@@ -13,6 +13,7 @@ use harmonium_kernels::index::{Form, Samples};
 use harmonium_kernels::line::{
     HALF, Line, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut,
 };
+use harmonium_kernels::lists;
 use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
@@ -490,7 +491,7 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
             let (sums, tables) = (&mut scratch.sums, &mut scratch.quantised);
             tables::add_quantised(words, used, row, units, start, theta, sums, tables);
         }
-        Form::Lists(lists) => tables::add_quantised_listed(lists, n, row, units, theta),
+        Form::Lists(lists) => lists::add_quantised_listed(lists, n, row, units, theta),
     }
 }
 
@@ -507,6 +508,6 @@ fn add_single<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
         Form::Words(words, used) => {
             tables::add_single(words, used, row, gain, half, theta, &mut scratch.single);
         }
-        Form::Lists(lists) => tables::add_single_listed(lists, n, row, gain, half, theta),
+        Form::Lists(lists) => lists::add_single_listed(lists, n, row, gain, half, theta),
     }
 }

@@ -1,0 +1,339 @@
+//! One panel's part of a step: means, samples, gradient, update and copies while its weights are in
+//! the cache.
+
+use super::{Output, Prepared, Settings, Squares};
+use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch};
+use crate::machine::state::LayerState;
+use crate::machine::{LayerId, Precision};
+use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat, flat_mut};
+use harmonium_kernels::quantised::update_quantised;
+use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::real::{View, multiply_add};
+use harmonium_kernels::response::{
+    Byte, Resolution, probabilities, sample_means, sum_rows, to_fields,
+};
+use harmonium_kernels::tables::{Sign, finish_fields, sum_fields, sum_single};
+use harmonium_kernels::update::{
+    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
+};
+
+/// Buffers of one panel's step.
+#[derive(Debug, Default)]
+pub(crate) struct PanelBuffers {
+    p: [Vec<Wide>; 2],
+    fields: Vec<Fields>,
+    sums: [Vec<Sums>; 2],
+    weighted: Vec<Single>,
+    single: Vec<Row>,
+}
+
+/// What the panels of one band share in one step.
+pub(super) struct PanelWork<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) links: &'a [Link],
+    pub(super) layer: LayerId,
+    pub(super) lines: &'a [Wide],
+    pub(super) len: usize,
+    pub(super) center: &'a [f32],
+    pub(super) shift: &'a [f32],
+    pub(super) stacked: bool,
+    /// The rows of each side with $s$ and $t$, unless their means are to be computed.
+    pub(super) sides: [Option<(&'a LayerState, f64, f64)>; 2],
+    pub(super) draws: [Option<(Stream, usize)>; 2],
+    pub(super) precision: Precision,
+    pub(super) settings: &'a Settings,
+}
+
+impl PanelWork<'_> {
+    pub(super) fn run(
+        &self,
+        p: usize,
+        panel: &mut [Panel],
+        velocity: &mut [Vec<Row>],
+        output: &mut Output,
+        scratch: &mut Scratch,
+    ) {
+        let mut buffers = std::mem::take(&mut scratch.panel);
+        let n_rows = self.prepared.weights.len();
+        for rows in &mut output.bits {
+            rows.clear();
+            rows.resize(n_rows, 0);
+        }
+        output.squares = Squares::default();
+        for half in 0..2 {
+            buffers.p[half].resize(n_rows, Wide::ZERO);
+            self.means(p, half, panel, &mut buffers.p[half][..n_rows], output, scratch);
+        }
+        let fields = |link: &Link| self.prepared.fields[link.source.0];
+        if self.links.iter().any(fields) {
+            self.round(p, &mut buffers);
+        }
+        for (c, (panel, velocity)) in panel.iter_mut().zip(velocity).enumerate() {
+            if fields(&self.links[c]) {
+                self.move_by_fields((p, c), panel, velocity, output, &mut buffers, scratch);
+            } else {
+                self.move_by_numbers((p, c), panel, velocity, output, &mut buffers, scratch);
+            }
+        }
+        scratch.panel = buffers;
+    }
+
+    /// The probabilities of one tile for the rows of both sides, their sums, and samples where
+    /// they are asked for.
+    fn means(
+        &self,
+        p: usize,
+        half: usize,
+        panel: &[Panel],
+        out: &mut [Wide],
+        output: &mut Output,
+        scratch: &mut Scratch,
+    ) {
+        let tile = 2 * p + half;
+        if tile * TILE >= self.len {
+            out.fill(Wide::ZERO);
+            output.means.iter_mut().for_each(|m| m.0[half * TILE..][..TILE].fill(0.0));
+            return;
+        }
+        let it = self.prepared;
+        let (data, model) = out.split_at_mut(it.n[0]);
+        if self.stacked {
+            let mut start = Some(&self.lines[tile]);
+            for (link, panel) in self.links.iter().zip(panel) {
+                let source = &it.stacked[link.source.0];
+                panel.add(link, tile, source, start.take(), out, scratch);
+            }
+            probabilities(out);
+        } else {
+            for (k, rows) in [data, model].into_iter().enumerate() {
+                if let Some((state, scale, shift)) = self.sides[k] {
+                    gather(state, tile, self.len, (scale, shift), rows);
+                    continue;
+                }
+                let mut start = Some(&self.lines[tile]);
+                for (link, panel) in self.links.iter().zip(panel) {
+                    let source = &it.apart[k][link.source.0];
+                    panel.add(link, tile, source, start.take(), rows, scratch);
+                }
+                probabilities(rows);
+            }
+        }
+        // Columns beyond the last are no units: they must not learn.
+        let width = TILE.min(self.len - tile * TILE);
+        if width < TILE {
+            out.iter_mut().for_each(|row| row.0[width..].fill(0.0));
+        }
+        let ranges = [0..it.n[0], it.n[0]..it.n[0] + it.n[1]];
+        for (k, range) in ranges.into_iter().enumerate() {
+            let rows = &out[range.clone()];
+            let sums = &mut output.means[k].0[half * TILE..(half + 1) * TILE];
+            if let Some(weight) = it.uniform[k] {
+                let total = sum_rows(rows);
+                sums.iter_mut().zip(total.0).for_each(|(s, t)| *s = weight * t);
+            } else {
+                sums.fill(0.0);
+                for (row, w) in rows.iter().zip(&it.weights[range]) {
+                    sums.iter_mut().zip(row.0).for_each(|(s, x)| *s += w.abs() * x);
+                }
+            }
+            let (Some((stream, sweep)), None) = (self.draws[k], self.sides[k]) else {
+                output.bits[k].truncate(rows.len());
+                continue;
+            };
+            let mut bits = std::mem::take(&mut scratch.words);
+            bits.resize(rows.len(), 0);
+            let resolution = match self.precision {
+                Precision::I16 => Resolution::Coarse,
+                _ => Resolution::Fine,
+            };
+            let site = Site::new(0, sweep, self.layer.0);
+            let number = u32::try_from(tile).unwrap_or(u32::MAX);
+            sample_means(rows, stream, site, number, resolution, &mut bits[..rows.len()]);
+            output.bits[k].truncate(rows.len());
+            for (word, &bits) in output.bits[k].iter_mut().zip(&bits) {
+                *word |= u64::from(bits) << (half * TILE);
+            }
+            scratch.words = bits;
+        }
+    }
+
+    /// Rounds the probabilities of both tiles to small fields.
+    fn round(&self, p: usize, buffers: &mut PanelBuffers) {
+        let n_rows = self.prepared.weights.len();
+        buffers.fields.resize(n_rows, Fields::ZERO);
+        for (half, byte) in [Byte::Low, Byte::High].into_iter().enumerate() {
+            let site = Site::new(0, 0, self.layer.0);
+            let tile = u32::try_from(2 * p + half).unwrap_or(u32::MAX);
+            let dither = self.settings.stream.tile(site, tile).map(|w| w >> 24);
+            to_fields(&buffers.p[half][..n_rows], &dither, byte, &mut buffers.fields);
+        }
+    }
+
+    /// $m_j$ and $S_j$ of the panel's columns.
+    fn column_factors(&self, p: usize, output: &Output) -> [Row; 2] {
+        let mut factors = [Row::ZERO; 2];
+        for l in 0..PANEL.min(self.len - p * PANEL) {
+            factors[0].0[l] = self.center[p * PANEL + l];
+            factors[1].0[l] = output.means[0].0[l] - output.means[1].0[l];
+        }
+        factors
+    }
+
+    fn move_by_fields(
+        &self,
+        (p, c): (usize, usize),
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+        buffers: &mut PanelBuffers,
+        scratch: &mut Scratch,
+    ) {
+        let (it, link) = (self.prepared, &self.links[c]);
+        let PanelBuffers { fields, sums, .. } = buffers;
+        let [first, second] = sums;
+        let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
+        for sums in [&mut *first, &mut *second] {
+            sums.resize(n_used + 1, Sums::ZERO);
+            sums[n_used] = Sums::ZERO;
+        }
+        let (data, model) = fields.split_at(it.n[0]);
+        let words = [0, 1].map(|k: usize| it.columns[k][link.source.0].words.as_slice());
+        let tables = &mut scratch.fields;
+        sum_fields(words[0], data, Sign::Start, &mut first[..n_used], tables);
+        let [w_data, w_model] = it.uniform.map(|w| link.gain * w.unwrap_or(0.0));
+        if w_data == w_model {
+            sum_fields(words[1], model, Sign::Minus, &mut first[..n_used], tables);
+            finish_fields(first);
+            let sides = FieldSums::new(first, places, w_data);
+            self.advance((p, c), &sides, panel, velocity, output);
+        } else {
+            sum_fields(words[1], model, Sign::Start, &mut second[..n_used], tables);
+            finish_fields(first);
+            finish_fields(second);
+            let sides =
+                [FieldSums::new(first, places, w_data), FieldSums::new(second, places, -w_model)];
+            self.advance((p, c), &sides, panel, velocity, output);
+        }
+    }
+
+    fn move_by_numbers(
+        &self,
+        (p, c): (usize, usize),
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+        buffers: &mut PanelBuffers,
+        scratch: &mut Scratch,
+    ) {
+        let (it, link) = (self.prepared, &self.links[c]);
+        let PanelBuffers { p: means, weighted, single, .. } = buffers;
+        let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
+        single.resize(n_used + 1, Row::ZERO);
+        single[n_used] = Row::ZERO;
+        let n_rows = it.weights.len();
+        // Bits start the sums by themselves; numbers are added to what is there.
+        let starts = it.columns[0][link.source.0].is_bits;
+        if !starts || self.len < (p + 1) * PANEL {
+            single.fill(Row::ZERO);
+        }
+        for sub in 0..PANEL / HALF {
+            if p * PANEL + sub * HALF >= self.len {
+                continue;
+            }
+            weighted.resize(n_rows, Single::ZERO);
+            for ((out, row), w) in weighted.iter_mut().zip(&means[sub / 2]).zip(&it.weights) {
+                let part = &row.0.as_chunks::<HALF>().0[sub % 2];
+                out.0.iter_mut().zip(part).for_each(|(o, x)| *o = link.gain * w * x);
+            }
+            let (data, model) = weighted.split_at(it.n[0]);
+            for (k, rows) in [data, model].into_iter().enumerate() {
+                let columns = &it.columns[k][link.source.0];
+                if columns.is_bits {
+                    let words = columns.words.as_slice();
+                    let (n, row) = (rows.len(), |r: usize| &rows[r].0);
+                    let first = starts && k == 0;
+                    let sums = &mut single[..n_used];
+                    sum_single(words, n, row, sub, first, sums, &mut scratch.single);
+                } else {
+                    let x = View::rows(rows.len(), link.n_rows).transposed();
+                    let y = View::rows(rows.len(), HALF);
+                    let out = View::strided(link.n_rows, HALF, PANEL);
+                    let sums = &mut flat_mut(single)[sub * HALF..];
+                    let rows = flat(rows);
+                    multiply_add((sums, out), (&columns.numbers, x), (rows, y), 1.0);
+                }
+            }
+        }
+        let sums = SingleSums::new(single, places);
+        self.advance((p, c), &sums, panel, velocity, output);
+    }
+
+    /// Moves the weights of one link and what follows from them.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn advance<G: Gradient>(
+        &self,
+        (p, c): (usize, usize),
+        gradient: &G,
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+    ) {
+        let (it, link, settings) = (self.prepared, &self.links[c], self.settings);
+        let columns = self.column_factors(p, output);
+        let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
+        let step = Step {
+            rate: settings.rate as f32,
+            momentum: settings.momentum as f32,
+            l1: settings.l1 as f32,
+            l2: settings.l2 as f32,
+        };
+        if settings.norms {
+            output.squares.gradient += slope_squared(gradient, terms, step, &panel.weights);
+        }
+        let mut shift = Row::ZERO;
+        shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
+        let (columns, rows) = &mut output.dots[c];
+        let row_shifts = &it.shifts[link.source.0];
+        let dots = Dots { row_shifts, column_shifts: &shift, columns, rows };
+        if panel.is_quantised() {
+            let scales = &link.quanta[p / PANELS_PER_BLOCK];
+            let copies = &mut panel.copies;
+            let weights = &mut panel.weights;
+            update_quantised(gradient, terms, step, weights, velocity, copies, scales, dots);
+        } else {
+            update(gradient, terms, step, &mut panel.weights, velocity, dots);
+            panel.transpose();
+        }
+        if settings.norms {
+            output.squares.update += squared(velocity);
+            output.squares.weights += squared(&panel.weights);
+        }
+    }
+}
+
+/// The bits or means of one tile of a layer that is known.
+#[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+fn gather(
+    state: &LayerState,
+    tile: usize,
+    len: usize,
+    (scale, shift): (f64, f64),
+    out: &mut [Wide],
+) {
+    let first = tile * TILE;
+    let width = TILE.min(len - first);
+    if let Some(bits) = state.bits() {
+        for (r, out) in out.iter_mut().enumerate() {
+            let word = bits.row(r)[first / 64] >> (first % 64);
+            for (l, o) in out.0.iter_mut().enumerate() {
+                *o = if word >> l & 1 == 1 { 1.0 } else { 0.0 };
+            }
+        }
+        return;
+    }
+    for (row, out) in state.numbers().chunks_exact(len).zip(out) {
+        *out = Wide::ZERO;
+        let values = &row[first..first + width];
+        out.0.iter_mut().zip(values).for_each(|(o, x)| *o = ((x - shift) / scale) as f32);
+    }
+}
