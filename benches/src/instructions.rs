@@ -16,9 +16,7 @@ use harmonium_data::Dataset;
 use harmonium_kernels::line::{Fields, Line, PANEL, Row, TILE, Wide};
 use harmonium_kernels::quantised::{Copies, update_quantised};
 use harmonium_kernels::random::{Site, Stream};
-use harmonium_kernels::response::{
-    Byte, Resolution, probabilities, sample, sample_means, to_fields,
-};
+use harmonium_kernels::response::{Byte, probabilities, sample, sample_means, to_fields};
 use harmonium_kernels::tables::BLOCK;
 use harmonium_kernels::update::{Dots, FieldSums, RankOne, SingleSums, Step, update};
 use serde_json::{Map, Value, json};
@@ -212,10 +210,10 @@ fn repeat(name: &str, n: usize) -> Outcome {
         "product-f32-sparse" => products(Precision::F32, 0.05, n)?,
         "probabilities" => times(&mut || probabilities(&mut lines)),
         "sample" => {
-            times(&mut || sample(&lines, stream, site, 0, Resolution::Coarse, &mut bits));
+            times(&mut || sample(&lines, stream, site, 0, &mut bits));
         }
         "sample-means" => {
-            times(&mut || sample_means(&lines, stream, site, 0, Resolution::Coarse, &mut bits));
+            times(&mut || sample_means(&lines, stream, site, 0, &mut bits));
         }
         "to-fields" => {
             probabilities(&mut lines);

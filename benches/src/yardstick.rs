@@ -8,7 +8,7 @@
 use harmonium_kernels::line::{TILE, Wide, flat, flat_mut};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_on};
-use harmonium_kernels::response::{Resolution, probabilities, sample, sample_means};
+use harmonium_kernels::response::{probabilities, sample, sample_means};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -133,7 +133,7 @@ impl Dense {
             let mut bits = [0; STRIP];
             for (k, lines) in lines.chunks_mut(STRIP).enumerate() {
                 let (site, bits) = (site(row, k), &mut bits[..lines.len()]);
-                sample(lines, stream, site, 0, Resolution::Coarse, bits);
+                sample(lines, stream, site, 0, bits);
                 unpack(bits, lines);
             }
         });
@@ -152,7 +152,7 @@ impl Dense {
             let p = &means.lines[(first + row) * means.stride..][..means.used];
             for (k, (lines, p)) in lines.chunks_mut(STRIP).zip(p.chunks(STRIP)).enumerate() {
                 let (site, bits) = (site(row, k), &mut bits[..lines.len()]);
-                sample_means(p, stream, site, 0, Resolution::Coarse, bits);
+                sample_means(p, stream, site, 0, bits);
                 unpack(bits, lines);
             }
         });

@@ -8,7 +8,7 @@
 use crate::dispatch::fast;
 use crate::line::{Line, Row, TILE, Wide};
 use crate::random::{Site, Stream};
-use crate::response::{Resolution, Uniforms, exp_neg, pack};
+use crate::response::{FULL, Uniforms, exp_neg, pack};
 use crate::update::transpose_four;
 
 /// Rows that stand side by side.
@@ -33,52 +33,49 @@ pub struct Draws {
     pub stream: Stream,
     /// The first row, the sweep and the layer.
     pub site: Site,
-    /// How fine they are.
-    pub resolution: Resolution,
 }
 
-/// Uniform variates of 32 units in 32 rows, and what they are compared with.
+/// Uniform variates of 32 units in 32 rows.
 #[derive(Clone, Debug)]
 pub struct Variates {
     units: Vec<Lanes>,
-    full: f32,
 }
 
 impl Default for Variates {
     fn default() -> Self {
-        Self { units: vec![Lanes::ZERO; TILE], full: 1.0 }
+        Self { units: vec![Lanes::ZERO; TILE] }
     }
 }
 
 impl Variates {
     /// Draws those of units `32 tile..32 tile + 32`: the same as [`crate::response::sample`] uses.
     pub fn draw(&mut self, draws: Draws, tile: u32) {
-        self.full = draw(draws, tile, &mut self.units);
+        draw(draws, tile, &mut self.units);
     }
 }
 
 fast! {
-    fn draw[](draws: Draws, tile: u32, units: &mut [Lanes]) -> f32 = draw_portable;
+    fn draw[](draws: Draws, tile: u32, units: &mut [Lanes]) = draw_portable;
 }
 
 #[inline(always)]
-fn draw_portable(draws: Draws, tile: u32, units: &mut [Lanes]) -> f32 {
-    let mut uniforms = Uniforms::new(draws.stream, draws.site, tile, draws.resolution);
+fn draw_portable(draws: Draws, tile: u32, units: &mut [Lanes]) {
+    let place = (draws.stream, draws.site, tile);
     let mut rows = [Wide::ZERO; LANES];
-    for row in &mut rows {
-        row.0 = uniforms.next();
+    for (first, rows) in (0..).step_by(Uniforms::ROWS).zip(rows.chunks_mut(Uniforms::ROWS)) {
+        let uniforms = Uniforms::new(place, first, rows.len());
+        rows.iter_mut().enumerate().for_each(|(r, row)| row.0 = uniforms.row(r));
     }
     to_lanes_portable(&rows, units);
-    uniforms.full()
 }
 
 /// The bits of one unit.
 #[inline(always)]
-fn respond(theta: &Lanes, betas: &Lanes, base: f32, u: &Lanes, full: f32) -> u32 {
+fn respond(theta: &Lanes, betas: &Lanes, base: f32, u: &Lanes) -> u32 {
     let mut on = [0; LANES];
     for l in 0..LANES {
         let t = betas.0[l].mul_add(theta.0[l] - base, base);
-        on[l] = if u.0[l].mul_add(exp_neg(t), u.0[l]) < full { u32::MAX } else { 0 };
+        on[l] = if u.0[l].mul_add(exp_neg(t), u.0[l]) < FULL { u32::MAX } else { 0 };
     }
     pack(on)
 }
@@ -123,7 +120,7 @@ fn sample_in_turn_portable(
     for (i, word) in words.iter_mut().enumerate() {
         let (now, later) = theta[i..].split_at_mut(1);
         let old = *word;
-        *word = respond(&now[0], heat.betas, heat.base[i], &variates.units[i], variates.full);
+        *word = respond(&now[0], heat.betas, heat.base[i], &variates.units[i]);
         if *word == old {
             continue;
         }
@@ -166,8 +163,8 @@ fast! {
     /// Samples units `first..first + 32`, which do not see each other; `words` are the bits of all
     /// units.
     ///
-    /// Units take the place of rows among the variates, and 32 rows that of units: then those of
-    /// one unit stand side by side. The first row of `draws` must be a multiple of 32.
+    /// Units take the place of even rows among the variates, and 32 rows that of units: then those
+    /// of one unit stand side by side. The first row of `draws` must be a multiple of 32.
     ///
     /// # Panics
     ///
@@ -191,10 +188,7 @@ fn sample_together_portable(
     draws: Draws,
     words: &mut [u32],
 ) {
-    let Draws { stream, site, resolution } = draws;
-    let unit = Site { row: u32::try_from(first).unwrap_or(u32::MAX), ..site };
-    let mut uniforms = Uniforms::new(stream, unit, site.row / 32, resolution);
-    let full = uniforms.full();
+    let Draws { stream, site } = draws;
     for i in 0..TILE {
         let mut theta = match input {
             Input::Same(values) => Line([values[i]; LANES]),
@@ -207,8 +201,10 @@ fn sample_together_portable(
                 theta.0[l] += f32::from_bits(w.to_bits() & mask(word, l));
             }
         }
-        let u = Line(uniforms.next());
-        words[first + i] = respond(&theta, heat.betas, heat.base[i], &u, full);
+        // Two rows share their words, and here rows are units of one sample: only even ones.
+        let unit = Site { row: u32::try_from(2 * (first + i)).unwrap_or(u32::MAX), ..site };
+        let u = Line(Uniforms::new((stream, unit, site.row / 32), 0, 1).row(0));
+        words[first + i] = respond(&theta, heat.betas, heat.base[i], &u);
     }
 }
 

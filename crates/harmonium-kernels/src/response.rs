@@ -6,7 +6,7 @@
 
 use crate::dispatch::fast;
 use crate::line::{Fields, TILE, Wide};
-use crate::random::{Site, Stream};
+use crate::random::{Site, Stream, shared};
 use crate::tables::LEVELS;
 
 /// $e^{-x}$, between $2^{-126}$ and $2^{126}$.
@@ -75,52 +75,6 @@ fn temper_portable(theta: &mut [Wide], betas: &[f32], base: &Wide) {
 /// leaves out is then below $3\cdot10^{-8}$.
 pub const FARTHEST: f32 = 0.05;
 
-fast! {
-    /// For each row $\sum_l g(a + \delta) - g(a)$ with $g(t) = \ln(1 + e^t) + c\,t$, where
-    /// $a = \text{base} + \text{from}\,(\theta - \text{base})$ and
-    /// $\delta = \text{step}\,(\theta - \text{base})$ is small:
-    /// $$\delta\Bigl(p + c + \delta\bigl(\tfrac12 q + \delta\,\tfrac16 q(1-2p)\bigr)\Bigr),
-    ///   \qquad p = \sigma(a),\; q = p(1-p).$$
-    /// `betas` holds from and step. The sums are added to `sums`, and the largest $|\delta|$ is
-    /// returned.
-    pub fn anneal[](
-        theta: &[Wide],
-        base: &Wide,
-        betas: (f32, f32),
-        c: f32,
-        sums: &mut [f64],
-    ) -> f32 = anneal_portable;
-}
-
-#[inline(always)]
-fn anneal_portable(
-    theta: &[Wide],
-    base: &Wide,
-    (from, step): (f32, f32),
-    c: f32,
-    sums: &mut [f64],
-) -> f32 {
-    let mut most = [0.0_f32; 8];
-    for (row, out) in theta.iter().zip(sums) {
-        let mut sum = [0.0_f32; 8];
-        let parts = row.0.as_chunks::<8>().0.iter().zip(base.0.as_chunks::<8>().0);
-        for (theta, base) in parts {
-            for l in 0..8 {
-                let gap = theta[l] - base[l];
-                let delta = step * gap;
-                let p = 1.0 / (1.0 + exp_neg(from.mul_add(gap, base[l])));
-                let q = p * (1.0 - p);
-                let cubic = q * (-2.0_f32).mul_add(p, 1.0) * (1.0 / 6.0);
-                let slope = delta.mul_add(delta.mul_add(cubic, 0.5 * q), p + c);
-                sum[l] = delta.mul_add(slope, sum[l]);
-                most[l] = if delta.abs() > most[l] { delta.abs() } else { most[l] };
-            }
-        }
-        *out += sum.iter().map(|x| f64::from(*x)).sum::<f64>();
-    }
-    most.iter().fold(0.0, |a, b| a.max(*b))
-}
-
 /// Packs 32 lanes that are all ones or all zeros.
 #[inline(always)]
 pub(crate) fn pack(lanes: [u32; TILE]) -> u32 {
@@ -158,63 +112,50 @@ mod x86 {
     }
 }
 
-/// How finely a uniform variate is resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
-    /// 16 bits, two rows to a word of the stream: as fine as quantised weights deserve.
-    Coarse,
-    /// 24 bits, what single precision holds.
-    Fine,
-}
+/// What variates are below: single precision holds 24 bits.
+pub(crate) const FULL: f32 = 16_777_216.0;
 
-/// 32 uniform variates for each of a run of rows, scaled to `full`.
+/// Where the variates of a tile come from.
+pub type Place = (Stream, Site, u32);
+
+/// Variates of a run of rows, up to [`Uniforms::ROWS`] of them.
+///
+/// They are the 24 high bits of [`Stream::uniform`], for which two rows share a word.
 pub(crate) struct Uniforms {
-    stream: Stream,
+    /// Kept in memory, and filled before they are read: the compiler takes the generator apart
+    /// where its words stay in registers.
+    words: [[u32; TILE]; Self::ROWS / 2 + 1],
+    /// The first row.
     site: Site,
-    tile: u32,
-    resolution: Resolution,
-    words: [u32; TILE],
-    started: bool,
 }
 
 impl Uniforms {
-    #[inline(always)]
-    pub(crate) fn new(stream: Stream, site: Site, tile: u32, resolution: Resolution) -> Self {
-        Self { stream, site, tile, resolution, words: [0; TILE], started: false }
-    }
+    /// Rows at a time.
+    pub(crate) const ROWS: usize = 16;
 
-    /// The largest value.
+    /// Those of rows `first..first + n` after the site of `place`.
     #[inline(always)]
-    pub(crate) fn full(&self) -> f32 {
-        match self.resolution {
-            Resolution::Coarse => 65_536.0,
-            Resolution::Fine => 16_777_216.0,
+    pub(crate) fn new((stream, site, tile): Place, first: usize, n: usize) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "rows wrap")]
+        let row = site.row.wrapping_add(first as u32);
+        let site = Site { row, ..site };
+        let mut words = [[0; TILE]; Self::ROWS / 2 + 1];
+        let n_pairs = (n.min(Self::ROWS) + (row % 2) as usize).div_ceil(2);
+        for (k, words) in (0..).step_by(2).zip(&mut words[..n_pairs]) {
+            *words = stream.tile(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
         }
+        Self { words, site }
     }
 
-    /// The variates of the next row; never 0.
+    /// The variates of row `first + r`; never 0.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> [f32; TILE] {
+    pub(crate) fn row(&self, r: usize) -> [f32; TILE] {
         let mut u = [0.0; TILE];
-        let row = self.site.row;
-        self.site.row = row.wrapping_add(1);
-        match self.resolution {
-            Resolution::Fine => {
-                let words = self.stream.tile(Site { row, ..self.site }, self.tile);
-                for l in 0..TILE {
-                    u[l] = (words[l] >> 8).cast_signed() as f32 + 0.5;
-                }
-            }
-            Resolution::Coarse => {
-                if row.is_multiple_of(2) || !self.started {
-                    self.words = self.stream.tile(Site { row: row / 2, ..self.site }, self.tile);
-                    self.started = true;
-                }
-                let shift = row % 2 * 16;
-                for l in 0..TILE {
-                    u[l] = (self.words[l] >> shift & 0xffff).cast_signed() as f32 + 0.5;
-                }
-            }
+        let at = r + (self.site.row % 2) as usize;
+        let words = &self.words[at / 2];
+        let turn = if at.is_multiple_of(2) { 0 } else { 16 };
+        for l in 0..TILE {
+            u[l] = (words[l].rotate_left(turn) >> 8).cast_signed() as f32 + 0.5;
         }
         u
     }
@@ -228,29 +169,22 @@ fast! {
         stream: Stream,
         site: Site,
         tile: u32,
-        resolution: Resolution,
         bits: &mut [u32],
     ) = sample_portable;
 }
 
 #[inline(always)]
-fn sample_portable(
-    theta: &[Wide],
-    stream: Stream,
-    site: Site,
-    tile: u32,
-    resolution: Resolution,
-    bits: &mut [u32],
-) {
-    let mut uniforms = Uniforms::new(stream, site, tile, resolution);
-    let full = uniforms.full();
-    for (theta, out) in theta.iter().zip(bits) {
-        let u = uniforms.next();
-        let mut on = [0; TILE];
-        for l in 0..TILE {
-            on[l] = if u[l].mul_add(exp_neg(theta.0[l]), u[l]) < full { u32::MAX } else { 0 };
+fn sample_portable(theta: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+    let blocks = theta.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
+    for (first, (theta, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
+        let uniforms = Uniforms::new((stream, site, tile), first, theta.len());
+        for (r, (theta, out)) in theta.iter().zip(bits).enumerate() {
+            let (u, mut on) = (uniforms.row(r), [0; TILE]);
+            for l in 0..TILE {
+                on[l] = if u[l].mul_add(exp_neg(theta.0[l]), u[l]) < FULL { u32::MAX } else { 0 };
+            }
+            *out = pack(on);
         }
-        *out = pack(on);
     }
 }
 
@@ -261,30 +195,100 @@ fast! {
         stream: Stream,
         site: Site,
         tile: u32,
-        resolution: Resolution,
         bits: &mut [u32],
     ) = sample_means_portable;
 }
 
 #[inline(always)]
-fn sample_means_portable(
-    p: &[Wide],
-    stream: Stream,
-    site: Site,
-    tile: u32,
-    resolution: Resolution,
-    bits: &mut [u32],
-) {
-    let mut uniforms = Uniforms::new(stream, site, tile, resolution);
-    let full = uniforms.full();
-    for (p, out) in p.iter().zip(bits) {
-        let u = uniforms.next();
-        let mut on = [0; TILE];
-        for l in 0..TILE {
-            on[l] = if u[l] < p.0[l] * full { u32::MAX } else { 0 };
+fn sample_means_portable(p: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+    let blocks = p.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
+    for (first, (p, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
+        let uniforms = Uniforms::new((stream, site, tile), first, p.len());
+        for (r, (p, out)) in p.iter().zip(bits).enumerate() {
+            let (u, mut on) = (uniforms.row(r), [0; TILE]);
+            for l in 0..TILE {
+                on[l] = if u[l] < p.0[l] * FULL { u32::MAX } else { 0 };
+            }
+            *out = pack(on);
         }
-        *out = pack(on);
     }
+}
+
+/// One step of annealing: from which $\beta$ to which.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warmth {
+    /// $\beta$ after the step.
+    pub to: f32,
+    /// How far it went: the $\beta$ before is `to - step`, without its rounding.
+    pub step: f32,
+}
+
+fast! {
+    /// For each row $\sum_l g(a) - g(a - \delta)$ with $g(t) = \ln(1 + e^t) + c\,t$, where
+    /// $a = \text{base} + \text{to}\,(\theta - \text{base})$ and
+    /// $\delta = \text{step}\,(\theta - \text{base})$ is small:
+    /// $$\delta\Bigl(p + c - \delta\bigl(\tfrac12 q - \delta\,\tfrac16 q(1-2p)\bigr)\Bigr),
+    ///   \qquad p = \sigma(a),\; q = p(1-p);$$
+    /// and bits with the probabilities $p$, from the same variates as [`sample`]. The sums are added
+    /// to `sums`, each in eight parts, and the largest $|\delta|$ is returned.
+    pub fn anneal[](
+        theta: &[Wide],
+        base: &Wide,
+        warmth: Warmth,
+        c: f32,
+        place: Place,
+        sums: &mut [[f32; 8]],
+        bits: &mut [u32],
+    ) -> f32 = anneal_portable;
+}
+
+#[inline(always)]
+fn anneal_portable(
+    theta: &[Wide],
+    base: &Wide,
+    warmth: Warmth,
+    c: f32,
+    place: Place,
+    sums: &mut [[f32; 8]],
+    bits: &mut [u32],
+) -> f32 {
+    let mut most = [0.0_f32; 8];
+    for (first, theta) in (0..).step_by(Uniforms::ROWS).zip(theta.chunks(Uniforms::ROWS)) {
+        let uniforms = Uniforms::new(place, first, theta.len());
+        for (r, theta) in theta.iter().enumerate() {
+            let (u, sum) = (uniforms.row(r), &mut sums[first + r]);
+            bits[first + r] = anneal_row(theta, base, warmth, c, &u, sum, &mut most);
+        }
+    }
+    most.iter().fold(0.0, |a, b| a.max(*b))
+}
+
+#[inline(always)]
+fn anneal_row(
+    theta: &Wide,
+    base: &Wide,
+    Warmth { to, step }: Warmth,
+    c: f32,
+    u: &[f32; TILE],
+    sum: &mut [f32; 8],
+    most: &mut [f32; 8],
+) -> u32 {
+    let mut on = [0; TILE];
+    for part in 0..TILE / 8 {
+        for l in 0..8 {
+            let i = 8 * part + l;
+            let gap = theta.0[i] - base.0[i];
+            let delta = step * gap;
+            let p = 1.0 / (1.0 + exp_neg(to.mul_add(gap, base.0[i])));
+            on[i] = if u[i] < p * FULL { u32::MAX } else { 0 };
+            let q = p * (1.0 - p);
+            let cubic = q * (-2.0_f32).mul_add(p, 1.0) * (1.0 / 6.0);
+            let slope = delta.mul_add(delta.mul_add(cubic, -0.5 * q), p + c);
+            sum[l] = delta.mul_add(slope, sum[l]);
+            most[l] = if delta.abs() > most[l] { delta.abs() } else { most[l] };
+        }
+    }
+    pack(on)
 }
 
 fast! {

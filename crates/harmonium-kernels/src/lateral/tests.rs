@@ -1,6 +1,5 @@
 use super::*;
 use crate::line::Line;
-use crate::random::to_uniform;
 
 /// Numbers between -2 and 2, different for each place.
 fn noise(seed: u64, i: usize) -> f32 {
@@ -23,13 +22,13 @@ fn heat<'a>(betas: &'a Lanes, base: &'a [f32]) -> Heat<'a> {
     Heat { betas, base }
 }
 
-fn draws(resolution: Resolution) -> Draws {
-    Draws { stream: Stream::new(9), site: Site::new(64, 3, 1), resolution }
+fn draws() -> Draws {
+    Draws { stream: Stream::new(9), site: Site::new(64, 3, 1) }
 }
 
-fn variates(resolution: Resolution) -> Variates {
+fn variates() -> Variates {
     let mut variates = Variates::default();
-    variates.draw(draws(resolution), 5);
+    variates.draw(draws(), 5);
     variates
 }
 
@@ -63,23 +62,19 @@ fn rows_become_units() {
 
 #[test]
 fn variates_are_those_of_rows() {
-    let (fine, coarse) = (variates(Resolution::Fine), variates(Resolution::Coarse));
+    let variates = variates();
     for i in 0..32 {
         for l in 0..32 {
             let u = Stream::new(9).uniform(Site::new(64 + l, 3, 1), 160 + i);
-            assert!((f64::from(fine.units[i].0[l] / fine.full) - u).abs() < 1e-6);
-            let word = Stream::new(9).tile(Site::new(32 + l / 2, 3, 1), 5)[i];
-            let half = word >> (16 * (l % 2)) & 0xffff;
-            assert_eq!(coarse.units[i].0[l], half as f32 + 0.5);
+            assert!((f64::from(variates.units[i].0[l] / FULL) - u).abs() < 1e-7);
         }
     }
-    assert!(to_uniform(0) > 0.0);
 }
 
 /// Unit after unit, row after row, in double precision.
 #[test]
 fn units_in_turn_see_the_changes_before_them() {
-    let variates = variates(Resolution::Fine);
+    let variates = variates();
     let rows: Vec<Row> =
         (0..64).map(|i| Line(std::array::from_fn(|j| noise(5, 64 * i + j)))).collect();
     let betas: Lanes = Line(std::array::from_fn(|l| l as f32 / 31.0));
@@ -96,7 +91,7 @@ fn units_in_turn_see_the_changes_before_them() {
             for i in 0..n {
                 let beta = f64::from(betas.0[l]);
                 let t = beta * field[i] + (1.0 - beta) * f64::from(base[i]);
-                let u = f64::from(variates.units[i].0[l] / variates.full);
+                let u = f64::from(variates.units[i].0[l] / FULL);
                 let (p, bit) = (1.0 / (1.0 + (-t).exp()), new[i] >> l & 1 == 1);
                 close += usize::from((u - p).abs() < 1e-5);
                 assert!(bit == (u < p) || (u - p).abs() < 1e-5, "unit {i}, row {l}");
@@ -128,7 +123,7 @@ fn linked_units_gather_what_their_neighbours_send() {
     let (betas, base) = (Line([1.0; 32]), [0.0; 32]);
     let (each, old) = (lanes(4, 32), words(7, 64));
     let same: Vec<f32> = each.iter().map(|l| l.0[0]).collect();
-    let draws = draws(Resolution::Fine);
+    let draws = draws();
     for input in [Input::Each(&each), Input::Same(&same)] {
         let mut new = old.clone();
         sample_together(input, 32, &links, heat(&betas, &base), draws, &mut new);
@@ -144,7 +139,7 @@ fn linked_units_gather_what_their_neighbours_send() {
                     Input::Same(same) => same[i],
                 };
                 // Unit 32 + i and rows 64 to 95 have changed places.
-                let u = draws.stream.uniform(Site::new(32 + i, 3, 1), 64 + l);
+                let u = draws.stream.uniform(Site::new(2 * (32 + i), 3, 1), 64 + l);
                 let p = 1.0 / (1.0 + (-t - f64::from(own)).exp());
                 let bit = new[32 + i] >> l & 1 == 1;
                 close += usize::from((u - p).abs() < 1e-5);
@@ -162,25 +157,23 @@ fn fast_and_portable_agree_to_the_bit() {
         (0..32).map(|i| Line(std::array::from_fn(|j| noise(5, 64 * i + j)))).collect();
     let (betas, base) = (Line([0.7; 32]), [0.2; 32]);
     let heat = heat(&betas, &base);
-    for resolution in [Resolution::Fine, Resolution::Coarse] {
-        let (fast, draws) = (variates(resolution), draws(resolution));
-        let mut portable = Variates::default();
-        portable.full = draw_portable(draws, 5, &mut portable.units);
-        assert_eq!((fast.full, &fast.units), (portable.full, &portable.units));
-        let (mut a, mut b) = (lanes(4, 64), lanes(4, 64));
-        let (mut x, mut y) = (words(7, 32), words(7, 32));
-        sample_in_turn(&mut a, &rows, 0, 4.0, heat, &fast, &mut x);
-        sample_in_turn_portable(&mut b, &rows, 0, 4.0, heat, &fast, &mut y);
-        assert_eq!((a, x), (b, y));
-        let links = Links {
-            starts: (0..=64).map(|i: u32| i.saturating_sub(32) * 2).collect(),
-            units: (0..64).map(|k| k * 5 % 32).collect(),
-            weights: (0..64).map(|k| noise(3, k)).collect(),
-        };
-        let input = lanes(4, 32);
-        let (mut x, mut y) = (words(7, 64), words(7, 64));
-        sample_together(Input::Each(&input), 32, &links, heat, draws, &mut x);
-        sample_together_portable(Input::Each(&input), 32, &links, heat, draws, &mut y);
-        assert_eq!(x, y);
-    }
+    let (fast, draws) = (variates(), draws());
+    let mut portable = Variates::default();
+    draw_portable(draws, 5, &mut portable.units);
+    assert_eq!(fast.units, portable.units);
+    let (mut a, mut b) = (lanes(4, 64), lanes(4, 64));
+    let (mut x, mut y) = (words(7, 32), words(7, 32));
+    sample_in_turn(&mut a, &rows, 0, 4.0, heat, &fast, &mut x);
+    sample_in_turn_portable(&mut b, &rows, 0, 4.0, heat, &fast, &mut y);
+    assert_eq!((a, x), (b, y));
+    let links = Links {
+        starts: (0..=64).map(|i: u32| i.saturating_sub(32) * 2).collect(),
+        units: (0..64).map(|k| k * 5 % 32).collect(),
+        weights: (0..64).map(|k| noise(3, k)).collect(),
+    };
+    let input = lanes(4, 32);
+    let (mut x, mut y) = (words(7, 64), words(7, 64));
+    sample_together(Input::Each(&input), 32, &links, heat, draws, &mut x);
+    sample_together_portable(Input::Each(&input), 32, &links, heat, draws, &mut y);
+    assert_eq!(x, y);
 }

@@ -84,20 +84,19 @@ fn fast_and_portable_agree_to_the_bit() {
         temper(&mut a, &betas, base);
         temper_portable(&mut b, &betas, base);
         assert_same(&a, &b, "temper");
-        let (mut a, mut b) = (vec![0.5; n], vec![0.5; n]);
+        let (mut x, mut y) = (vec![1; n], vec![2; n]);
+        let (mut a, mut b) = (vec![[0.5; 8]; n], vec![[0.5; 8]; n]);
         let finite: Vec<Wide> = lines(n, 1, |u| 90.0 * real(u));
-        let far = anneal(&finite, base, (0.3, 1e-4), -0.5, &mut a);
-        let twin = anneal_portable(&finite, base, (0.3, 1e-4), -0.5, &mut b);
-        assert_eq!((far.to_bits(), a), (twin.to_bits(), b), "anneal");
-        for resolution in [Resolution::Coarse, Resolution::Fine] {
-            let (mut a, mut b) = (vec![1; n], vec![2; n]);
-            sample(&theta, stream, site, 3, resolution, &mut a);
-            sample_portable(&theta, stream, site, 3, resolution, &mut b);
-            assert_eq!(a, b, "sample");
-            sample_means(&p, stream, site, 3, resolution, &mut a);
-            sample_means_portable(&p, stream, site, 3, resolution, &mut b);
-            assert_eq!(a, b, "sample_means");
-        }
+        let (warmth, draw) = (Warmth { to: 0.3, step: 1e-4 }, (stream, site, 3));
+        let far = anneal(&finite, base, warmth, -0.5, draw, &mut a, &mut x);
+        let twin = anneal_portable(&finite, base, warmth, -0.5, draw, &mut b, &mut y);
+        assert_eq!((far.to_bits(), a, &x), (twin.to_bits(), b, &y), "anneal");
+        sample(&theta, stream, site, 3, &mut x);
+        sample_portable(&theta, stream, site, 3, &mut y);
+        assert_eq!(x, y, "sample");
+        sample_means(&p, stream, site, 3, &mut x);
+        sample_means_portable(&p, stream, site, 3, &mut y);
+        assert_eq!(x, y, "sample_means");
         let dither = &stream.tile(site, 0).map(|w| w & 255);
         let (mut a, mut b) = (vec![Line([7; TILE]); n], vec![Line([9; TILE]); n]);
         for byte in [Byte::Low, Byte::High] {
@@ -119,16 +118,12 @@ fn packing_takes_one_bit_of_each_lane() {
 }
 
 /// The variate of a unit as it is defined, by blocks of four words.
-fn variate(stream: Stream, site: Site, unit: usize, resolution: Resolution) -> f64 {
+fn variate(stream: Stream, site: Site, unit: usize) -> f64 {
     let block = u32::try_from(unit / 32 * 8 + unit % 8).expect("few units");
-    let word = |row| stream.words(Site { row, ..site }, block)[unit % 32 / 8];
-    match resolution {
-        Resolution::Fine => (f64::from(word(site.row) >> 8) + 0.5) / 16_777_216.0,
-        Resolution::Coarse => {
-            let half = word(site.row / 2) >> (site.row % 2 * 16) & 0xffff;
-            (f64::from(half) + 0.5) / 65_536.0
-        }
-    }
+    let word = stream.words(Site { row: site.row / 2, ..site }, block)[unit % 32 / 8];
+    let (low, high) = (word & 0xffff, word >> 16);
+    let bits = if site.row.is_multiple_of(2) { word >> 8 } else { low << 8 | high >> 8 };
+    (f64::from(bits) + 0.5) / 16_777_216.0
 }
 
 /// A bit may differ only where the variate is as close to the probability as its error: that of
@@ -141,48 +136,43 @@ fn a_bit_is_a_comparison_with_a_variate() {
     let theta = thetas(n, 4);
     let p: Vec<Wide> = lines(n, 5, |u| real(u).mul_add(0.6, 0.5));
     let (mut bits, mut from_means) = (vec![0; n], vec![0; n]);
-    for resolution in [Resolution::Coarse, Resolution::Fine] {
-        for (first, tile) in [(0, 0), (1, 1), (2, 5), (7, 0), (u32::MAX, 0)] {
-            let site = Site { row: first, sweep: 3, lane: 1 };
-            sample(&theta, stream, site, tile, resolution, &mut bits);
-            sample_means(&p, stream, site, tile, resolution, &mut from_means);
-            let (mut close, mut row) = (0, first);
-            for r in 0..n {
-                for l in 0..TILE {
-                    let u =
-                        variate(stream, Site { row, ..site }, tile as usize * 32 + l, resolution);
-                    let exact = sigma(theta[r].0[l]);
-                    if (u - exact).abs() < CLOSE {
-                        close += 1;
-                    } else {
-                        assert_eq!(bits[r] >> l & 1 == 1, u < exact, "row {r}, lane {l}");
-                    }
-                    let on = from_means[r] >> l & 1 == 1;
-                    assert_eq!(on, u < f64::from(p[r].0[l]), "means: row {r}, lane {l}");
+    for (first, tile) in [(0, 0), (1, 1), (2, 5), (7, 0), (u32::MAX, 0)] {
+        let site = Site { row: first, sweep: 3, lane: 1 };
+        sample(&theta, stream, site, tile, &mut bits);
+        sample_means(&p, stream, site, tile, &mut from_means);
+        let (mut close, mut row) = (0, first);
+        for r in 0..n {
+            for l in 0..TILE {
+                let u = variate(stream, Site { row, ..site }, tile as usize * 32 + l);
+                let exact = sigma(theta[r].0[l]);
+                if (u - exact).abs() < CLOSE {
+                    close += 1;
+                } else {
+                    assert_eq!(bits[r] >> l & 1 == 1, u < exact, "row {r}, lane {l}");
                 }
-                row = row.wrapping_add(1);
+                let on = from_means[r] >> l & 1 == 1;
+                assert_eq!(on, u < f64::from(p[r].0[l]), "means: row {r}, lane {l}");
             }
-            assert!(close <= 4, "{close} of {} variates are too close to tell", n * TILE);
+            row = row.wrapping_add(1);
         }
+        assert!(close <= 4, "{close} of {} variates are too close to tell", n * TILE);
     }
 }
 
-/// Within 5 standard errors of the probability; 16 bits add half of their step.
+/// Within 5 standard errors of the probability.
 #[test]
 fn frequencies_are_the_probabilities() {
     let n = if small() { 100 } else { 10_000 };
     let theta: Wide = Line(std::array::from_fn(|l| l as f32 / 2.0 - 8.0));
-    for (resolution, step) in [(Resolution::Coarse, 1.0 / 131_072.0), (Resolution::Fine, 3e-8)] {
-        let (mut bits, mut counts) = (vec![0; n], [0_u32; TILE]);
-        sample(&vec![theta; n], Stream::new(2), Site::default(), 1, resolution, &mut bits);
-        for word in bits {
-            (0..TILE).for_each(|l| counts[l] += word >> l & 1);
-        }
-        for l in 0..TILE {
-            let (p, mean) = (sigma(theta.0[l]), f64::from(counts[l]) / n as f64);
-            let error = (p * (1.0 - p) / n as f64).sqrt();
-            assert!((mean - p).abs() <= 5.0 * error + step, "{resolution:?}: {mean}, not {p}");
-        }
+    let (mut bits, mut counts) = (vec![0; n], [0_u32; TILE]);
+    sample(&vec![theta; n], Stream::new(2), Site::default(), 1, &mut bits);
+    for word in bits {
+        (0..TILE).for_each(|l| counts[l] += word >> l & 1);
+    }
+    for l in 0..TILE {
+        let (p, mean) = (sigma(theta.0[l]), f64::from(counts[l]) / n as f64);
+        let error = (p * (1.0 - p) / n as f64).sqrt();
+        assert!((mean - p).abs() <= 5.0 * error, "{mean}, not {p}");
     }
 }
 
@@ -275,18 +265,27 @@ fn a_short_step_of_annealing_is_a_difference() {
     let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
     let theta: Vec<Wide> = lines(200, 4, |u| 40.0 * real(u));
     let base = lines::<_, TILE>(1, 9, real)[0];
-    for (from, step) in [(0.0, 1e-4), (0.5, 1e-3), (0.97, -2e-4), (1.0, -1e-3)] {
+    let (draw, n) = ((Stream::new(5), Site::new(3, 1, 2), 4), theta.len());
+    for (to, step) in [(1e-4, 1e-4), (0.5, 1e-3), (0.97, -2e-4), (1.0, 1e-3), (0.0, -1e-3)] {
         for c in [0.0, -0.5] {
-            let mut sums = vec![0.25; theta.len()];
-            let far = anneal(&theta, &base, (from, step), c, &mut sums);
+            let (mut sums, mut bits, mut expected_bits) =
+                (vec![[0.25; 8]; n], vec![0; n], vec![1; n]);
+            let warmth = Warmth { to, step };
+            let far = anneal(&theta, &base, warmth, c, draw, &mut sums, &mut bits);
+            let mut p = theta.clone();
+            temper(&mut p, &vec![to; n], &base);
+            probabilities(&mut p);
+            sample_means(&p, draw.0, draw.1, draw.2, &mut expected_bits);
+            assert_eq!(bits, expected_bits);
             let mut farthest = 0.0_f64;
             for (row, sum) in theta.iter().zip(&sums) {
-                let (mut expected, mut size) = (0.25, 0.0);
+                let (mut expected, mut size) = (2.0, 0.0);
+                let sum: f64 = sum.iter().map(|x| f64::from(*x)).sum();
                 for (t, b) in row.0.iter().zip(base.0) {
                     let gap = f64::from(*t) - f64::from(b);
                     let delta = f64::from(step) * gap;
-                    let a = f64::from(b) + f64::from(from) * gap;
-                    expected += softplus(a + delta) - softplus(a) + f64::from(c) * delta;
+                    let a = f64::from(b) + f64::from(to) * gap;
+                    expected += softplus(a) - softplus(a - delta) + f64::from(c) * delta;
                     size += delta.abs();
                     farthest = farthest.max(delta.abs());
                 }

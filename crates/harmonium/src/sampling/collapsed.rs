@@ -25,7 +25,7 @@ use crate::units::{Draw, Units};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
-use harmonium_kernels::response::{FARTHEST, Resolution, anneal, sample, temper};
+use harmonium_kernels::response::{FARTHEST, Warmth, anneal, sample, temper};
 use harmonium_kernels::softplus::sum_softplus;
 use rayon::prelude::*;
 
@@ -47,11 +47,27 @@ pub(crate) struct Collapsed<'a> {
     /// For each kept layer $b^\text{base} - b$, what is held being part of $b$; by row if there
     /// is such a part.
     gaps: Vec<Vec<f64>>,
+    /// Sums of four neighbours of them for each of the ways they can be set, where rows share them.
+    fours: Vec<Vec<[f64; 16]>>,
     /// The machine without offsets: its weights among kept layers, if there are any.
     folded: Machine,
     pairs: Vec<usize>,
     sources: Vec<Source>,
     theta: Vec<Wide>,
+    panels: Vec<Panel>,
+}
+
+/// What a visit of 64 units gives, in buffers that stay.
+#[derive(Default)]
+struct Panel {
+    /// Their bits, for each row.
+    words: Vec<u64>,
+    /// What they add to the weight of each row, in eight parts.
+    sums: Vec<[f32; 8]>,
+    /// The longest step of a natural parameter.
+    farthest: f32,
+    tempered: Vec<Wide>,
+    bits: Vec<u32>,
 }
 
 /// Which variates a step uses.
@@ -110,9 +126,28 @@ impl<'a> Collapsed<'a> {
             };
             (0..rows).flat_map(one).collect::<Vec<f64>>()
         };
-        let gaps = kept.iter().map(gap).collect();
-        let (sources, theta) = (Vec::new(), Vec::new());
-        Ok(Self { engine, base, clamp, summed, kept, held, gaps, folded, pairs, sources, theta })
+        let gaps: Vec<Vec<f64>> = kept.iter().map(gap).collect();
+        let sums = |four: &[f64]| {
+            let on = |set: usize| four.iter().enumerate().filter(move |(k, _)| set >> k & 1 == 1);
+            std::array::from_fn(|set| on(set).map(|(_, gap)| gap).sum::<f64>())
+        };
+        let fours = |gaps: &Vec<f64>| gaps.chunks(4).filter(|_| !by_row).map(sums).collect();
+        let fours = gaps.iter().map(fours).collect();
+        Ok(Self {
+            engine,
+            base,
+            clamp,
+            summed,
+            kept,
+            held,
+            gaps,
+            fours,
+            folded,
+            pairs,
+            sources: Vec::new(),
+            theta: Vec::new(),
+            panels: Vec::new(),
+        })
     }
 
     /// Whether a step from a row to another is as likely as the step back: no two layers that
@@ -183,26 +218,28 @@ impl<'a> Collapsed<'a> {
         log_weights: &mut [f64],
         variates: Variates,
     ) {
-        let base = self.bits_of(x, l, Some((&betas[1], variates)));
+        let base = self.prepare(x, l);
         let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
-        let (step, c) = ((from as f32, (to - from) as f32), (layer.shift / layer.scale) as f32);
+        let (warmth, c) = (
+            Warmth { to: to as f32, step: (to - from) as f32 },
+            (layer.shift / layer.scale) as f32,
+        );
+        let Variates { stream, sweep } = variates;
         // Columns beyond the last have neither weights nor a base: they stay where they are.
-        let tile = |(tile, theta): (usize, &[Wide])| {
-            let mut sums = vec![0.0; n_rows];
-            let farthest = anneal(theta, &line_of(&base, tile), step, c, &mut sums);
-            (farthest, sums)
-        };
-        let tiles: Vec<(f32, Vec<f64>)> = if self.worth_threads(n_rows) {
-            self.theta.par_chunks_exact(n_rows).enumerate().map(tile).collect()
-        } else {
-            self.theta.chunks_exact(n_rows).enumerate().map(tile).collect()
-        };
-        let farthest =
-            tiles.iter().fold(0.0_f32, |most, (d, _)| if *d <= most { most } else { *d });
-        if farthest <= FARTHEST {
-            for (_, sums) in &tiles {
-                log_weights.iter_mut().zip(sums).for_each(|(w, s)| *w += s);
+        self.visit(l, n_rows, |tile, theta, panel| {
+            let draw = (stream, Site::new(0, sweep, l.0), u32::try_from(tile).unwrap_or(u32::MAX));
+            let (sums, bits) = (&mut panel.sums, &mut panel.bits);
+            let far = anneal(theta, &line_of(&base, tile), warmth, c, draw, sums, bits);
+            // Written so that no number at all counts as far.
+            panel.farthest = if far <= panel.farthest { panel.farthest } else { far };
+        });
+        self.take_words(x, l);
+        if self.panels.iter().all(|p| p.farthest <= FARTHEST) {
+            for panel in &self.panels {
+                for (weight, parts) in log_weights.iter_mut().zip(&panel.sums) {
+                    *weight += parts.iter().map(|x| f64::from(*x)).sum::<f64>();
+                }
             }
             return;
         }
@@ -250,10 +287,10 @@ impl<'a> Collapsed<'a> {
     fn slopes(&self, x: &State) -> Vec<f64> {
         let slope = |row: usize| {
             let mut slope = self.held[if self.held.len() > 1 { row } else { 0 }];
-            for (&l, gaps) in self.kept.iter().zip(&self.gaps) {
+            for ((&l, gaps), fours) in self.kept.iter().zip(&self.gaps).zip(&self.fours) {
                 let layer = self.folded.layer(l);
                 let start = if gaps.len() > layer.len() { row * layer.len() } else { 0 };
-                slope += self.own_gap(x, l, row, &gaps[start..start + layer.len()]);
+                slope += self.own_gap(x, l, row, &gaps[start..start + layer.len()], fours);
             }
             for &i in &self.pairs {
                 let c = &self.folded.couplings()[i];
@@ -270,7 +307,7 @@ impl<'a> Collapsed<'a> {
     }
 
     /// $E_l(x) - E^\text{base}_l(x)$ of one row, what is held being part of $E_l$.
-    fn own_gap(&self, x: &State, l: LayerId, row: usize, gap: &[f64]) -> f64 {
+    fn own_gap(&self, x: &State, l: LayerId, row: usize, gap: &[f64], fours: &[[f64; 16]]) -> f64 {
         let layer = self.folded.layer(l);
         let Some(bits) = x.layers[l.0].bits() else {
             let values = x.row(l, row);
@@ -279,11 +316,17 @@ impl<'a> Collapsed<'a> {
             return dot(gap, values) + quadratic.sum::<f64>();
         };
         let mut on = 0.0;
-        for (&word, gap) in bits.row(row).iter().zip(gap.chunks(64)) {
-            let mut word = word;
-            while word != 0 {
-                on += gap[word.trailing_zeros() as usize];
-                word &= word - 1;
+        for (&word, fours) in bits.row(row).iter().zip(fours.chunks(16)) {
+            let at = |k: usize| (word >> (4 * k) & 15) as usize;
+            on += fours.iter().enumerate().map(|(k, sums)| sums[at(k)]).sum::<f64>();
+        }
+        if fours.is_empty() {
+            for (&word, gap) in bits.row(row).iter().zip(gap.chunks(64)) {
+                let mut word = word;
+                while word != 0 {
+                    on += gap[word.trailing_zeros() as usize];
+                    word &= word - 1;
+                }
             }
         }
         // A spin is 2u - 1.
@@ -291,18 +334,77 @@ impl<'a> Collapsed<'a> {
     }
 
     /// Computes $s\theta$ of layer `l`, whose units are bits in the kernels, and samples it if asked
-    /// for. Returns $s b$ of the base.
+    /// for, at the $\beta$ of each row. Returns $s b$ of the base.
     fn bits_of(&mut self, x: &mut State, l: LayerId, draw: Option<(&[f64], Variates)>) -> Vec<f64> {
+        let base = self.prepare(x, l);
+        let Some((betas, Variates { stream, sweep })) = draw else {
+            self.visit(l, x.n_rows(), |_, _, _| {});
+            return base;
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+        let betas: Vec<f32> = betas.iter().map(|b| *b as f32).collect();
+        self.visit(l, x.n_rows(), |tile, theta, panel| {
+            panel.tempered.clear();
+            panel.tempered.extend_from_slice(theta);
+            temper(&mut panel.tempered, &betas, &line_of(&base, tile));
+            let site = Site::new(0, sweep, l.0);
+            let number = u32::try_from(tile).unwrap_or(u32::MAX);
+            sample(&panel.tempered, stream, site, number, &mut panel.bits);
+        });
+        self.take_words(x, l);
+        base
+    }
+
+    /// Gets ready for [`Collapsed::visit`]; returns $s b$ of the base.
+    fn prepare(&mut self, x: &mut State, l: LayerId) -> Vec<f64> {
         let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
         self.engine.prepare(l, x, &mut self.sources);
         self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
-        let base: Vec<f64> = self.base.bias_in(l, 0).iter().map(|b| layer.scale * b).collect();
-        let words = self.sample_bits(l, n_rows, &base, draw);
-        if draw.is_some() {
-            let bits = x.layers[l.0].bits_mut(n_rows);
-            words.iter().enumerate().for_each(|(panel, words)| bits.set_panel(panel, words));
+        self.panels.resize_with(layer.len.div_ceil(TILES * TILE), Panel::default);
+        for panel in &mut self.panels {
+            panel.words.clear();
+            panel.words.resize(n_rows, 0);
+            panel.sums.clear();
+            panel.sums.resize(n_rows, [0.0; 8]);
+            panel.bits.resize(n_rows, 0);
+            panel.farthest = 0.0;
         }
-        base
+        self.base.bias_in(l, 0).iter().map(|b| layer.scale * b).collect()
+    }
+
+    /// Computes $s\theta$ of layer `l` tile by tile, and lets `respond` make bits of it.
+    fn visit(
+        &mut self,
+        l: LayerId,
+        n_rows: usize,
+        respond: impl Fn(usize, &[Wide], &mut Panel) + Sync + Send,
+    ) {
+        let parallel = self.worth_threads(n_rows);
+        let (engine, sources) = (self.engine, &self.sources);
+        let visit = |(p, (theta, panel)): (usize, (&mut [Wide], &mut Panel))| {
+            for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
+                let tile = p * TILES + half;
+                with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
+                respond(tile, theta, panel);
+                for (word, &bits) in panel.words.iter_mut().zip(&panel.bits) {
+                    *word |= u64::from(bits) << (half * TILE);
+                }
+            }
+        };
+        let size = TILES * n_rows.max(1);
+        if parallel {
+            let theta = self.theta.par_chunks_mut(size);
+            theta.zip(&mut self.panels).enumerate().for_each(visit);
+        } else {
+            self.theta.chunks_mut(size).zip(&mut self.panels).enumerate().for_each(visit);
+        }
+    }
+
+    /// Takes over the bits that a visit made.
+    fn take_words(&self, x: &mut State, l: LayerId) {
+        let n_rows = x.n_rows();
+        let bits = x.layers[l.0].bits_mut(n_rows);
+        self.panels.iter().enumerate().for_each(|(p, panel)| bits.set_panel(p, &panel.words));
     }
 
     /// Adds what a layer sums to whose $s\theta$ is known.
@@ -333,45 +435,6 @@ impl<'a> Collapsed<'a> {
             betas.iter().map(sum).collect::<Vec<f64>>()
         };
         add_rows(n_rows * layer.len, n_rows, logs, row_sums);
-    }
-
-    /// Computes $s\theta$ of layer `l` and, if asked for, samples it at the given $\beta$ of each
-    /// row: the words of each panel.
-    fn sample_bits(
-        &mut self,
-        l: LayerId,
-        n_rows: usize,
-        base: &[f64],
-        draw: Option<(&[f64], Variates)>,
-    ) -> Vec<Vec<u64>> {
-        let (engine, sources) = (self.engine, &self.sources);
-        #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
-        let single = |x: &[f64]| x.iter().map(|x| *x as f32).collect::<Vec<f32>>();
-        let betas = draw.map_or_else(Vec::new, |d| single(d.0));
-        let panel = |(panel, theta): (usize, &mut [Wide])| {
-            let mut words = vec![0_u64; n_rows];
-            for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
-                let tile = panel * TILES + half;
-                with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
-                let Some((_, Variates { stream, sweep })) = draw else { continue };
-                let mut mixed = theta.to_vec();
-                temper(&mut mixed, &betas, &line_of(base, tile));
-                let (site, mut bits) = (Site::new(0, sweep, l.0), vec![0; n_rows]);
-                let number = u32::try_from(tile).unwrap_or(u32::MAX);
-                sample(&mixed, stream, site, number, Resolution::Fine, &mut bits);
-                for (word, bits) in words.iter_mut().zip(bits) {
-                    *word |= u64::from(bits) << (half * TILE);
-                }
-            }
-            words
-        };
-        let parallel = self.worth_threads(n_rows);
-        let size = TILES * n_rows.max(1);
-        if parallel {
-            self.theta.par_chunks_mut(size).enumerate().map(panel).collect()
-        } else {
-            self.theta.chunks_mut(size).enumerate().map(panel).collect()
-        }
     }
 
     /// Adds what layer `l` sums to, by the verbs of its units.

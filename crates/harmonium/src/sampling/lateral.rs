@@ -17,7 +17,6 @@ use harmonium_kernels::lateral::{
 };
 use harmonium_kernels::line::{Line, PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
-use harmonium_kernels::response::Resolution;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -52,7 +51,6 @@ pub(super) struct Visit<'a> {
     pub(super) base: Option<&'a Vec<f64>>,
     pub(super) stream: Stream,
     pub(super) site: Site,
-    pub(super) resolution: Resolution,
 }
 
 impl Visit<'_> {
@@ -131,7 +129,7 @@ impl Visit<'_> {
     /// The variates of 32 rows from `first` on.
     fn draws(&self, first: usize) -> Draws {
         let site = Site { row: u32::try_from(first).unwrap_or(u32::MAX), ..self.site };
-        Draws { stream: self.stream, site, resolution: self.resolution }
+        Draws { stream: self.stream, site }
     }
 
     fn dense_rows(&self, band: &DenseBand, rows: Range<usize>, bits: &mut BitMatrix) {

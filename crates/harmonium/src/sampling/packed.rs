@@ -12,7 +12,7 @@ use crate::machine::{
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::Site;
-use harmonium_kernels::response::{Resolution, sample, temper};
+use harmonium_kernels::response::{sample, temper};
 use rayon::prelude::*;
 use std::cell::RefCell;
 
@@ -96,7 +96,6 @@ fn sample_bits(
     words.resize(n_panels * n_rows, 0);
     betas_of(walk.heat, n_rows, betas);
     let site = Site::new(0, sweep, l.0);
-    let resolution = resolution(walk);
     let parallel = worth_threads(x, layer.len);
     each_panel(words, n_rows, parallel, |panel, words| {
         with_scratch(|scratch| {
@@ -114,7 +113,7 @@ fn sample_bits(
                     temper(&mut theta[..n_rows], betas, &base_line(walk, l, tile));
                 }
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
-                sample(&theta[..n_rows], stream, site, number, resolution, &mut bits[..n_rows]);
+                sample(&theta[..n_rows], stream, site, number, &mut bits[..n_rows]);
                 for (word, &bits) in words.iter_mut().zip(&bits[..n_rows]) {
                     *word |= u64::from(bits) << (half * TILE);
                 }
@@ -161,7 +160,6 @@ fn sample_lateral(
         },
         stream,
         site: Site::new(0, sweep, l.0),
-        resolution: resolution(walk),
     };
     let parallel = lateral::worth_threads(layer, x.n_rows());
     let bits = x.layers[l.0].bits_mut(visit.n_rows);
@@ -173,14 +171,6 @@ fn sample_lateral(
         _ => return false,
     }
     true
-}
-
-/// Quantised weights deserve no finer variates, unless chains are weighed: then each step must
-/// leave its distribution where it is.
-fn resolution(walk: &Walk<'_>) -> Resolution {
-    let weighed = matches!(walk.heat, Heat::Mixed { .. });
-    let coarse = walk.engine.precision() == Precision::I16 && !weighed;
-    if coarse { Resolution::Coarse } else { Resolution::Fine }
 }
 
 /// A $\beta$ for each row; empty at temperature 1.

@@ -334,7 +334,7 @@ fn every_rule_trains_every_machine() {
                 chains: 100,
                 replicas: 4,
                 initial_std: 0.3,
-                learning_rate: if gaussian { 0.05 } else { 0.15 },
+                learning_rate: if gaussian { 0.02 } else { 0.15 },
                 l2: 0.0,
                 posterior: Posterior::Exact,
                 k: Schedule::Constant(3.0),

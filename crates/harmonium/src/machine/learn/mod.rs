@@ -267,7 +267,6 @@ impl Learner {
         sides: &mut [SideRows<'_>; 2],
         settings: &Settings,
     ) -> Squares {
-        let precision = engine.precision();
         let (layers, band) = engine.layers_and_band(b);
         let l = band.layer;
         self.prepared.set_row_factors(band);
@@ -287,7 +286,6 @@ impl Learner {
                 (!pending).then(|| (&side.state.layers[l.0], layers[l.0].scale, layers[l.0].shift))
             }),
             draws: [0, 1].map(|k: usize| sides[k].draw),
-            precision,
             settings,
         };
         let size = band.links.iter().map(|l| l.n_rows).sum::<usize>() * band.len * n_rows;

@@ -2,16 +2,14 @@
 //! the cache.
 
 use super::{Output, Prepared, Settings, Squares};
+use crate::machine::LayerId;
 use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch};
 use crate::machine::state::LayerState;
-use crate::machine::{LayerId, Precision};
 use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::quantised::update_quantised;
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
-use harmonium_kernels::response::{
-    Byte, Resolution, probabilities, sample_means, sum_rows, to_fields,
-};
+use harmonium_kernels::response::{Byte, probabilities, sample_means, sum_rows, to_fields};
 use harmonium_kernels::tables::{Sign, finish_fields, sum_fields, sum_single};
 use harmonium_kernels::update::{
     Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
@@ -40,7 +38,6 @@ pub(super) struct PanelWork<'a> {
     /// The rows of each side with $s$ and $t$, unless their means are to be computed.
     pub(super) sides: [Option<(&'a LayerState, f64, f64)>; 2],
     pub(super) draws: [Option<(Stream, usize)>; 2],
-    pub(super) precision: Precision,
     pub(super) settings: &'a Settings,
 }
 
@@ -142,13 +139,9 @@ impl PanelWork<'_> {
             };
             let mut bits = std::mem::take(&mut scratch.words);
             bits.resize(rows.len(), 0);
-            let resolution = match self.precision {
-                Precision::I16 => Resolution::Coarse,
-                _ => Resolution::Fine,
-            };
             let site = Site::new(0, sweep, self.layer.0);
             let number = u32::try_from(tile).unwrap_or(u32::MAX);
-            sample_means(rows, stream, site, number, resolution, &mut bits[..rows.len()]);
+            sample_means(rows, stream, site, number, &mut bits[..rows.len()]);
             output.bits[k].truncate(rows.len());
             for (word, &bits) in output.bits[k].iter_mut().zip(&bits) {
                 *word |= u64::from(bits) << (half * TILE);
