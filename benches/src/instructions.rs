@@ -295,7 +295,8 @@ fn updates(quantised: bool, n: usize) {
     } else {
         let sums = vec![Row::ZERO; n_rows];
         let gradient = SingleSums::new(&sums, &places);
-        each(Box::new(|dots| update(&gradient, terms, step, w, v, dots)));
+        let mut copy = vec![Wide::ZERO; n_rows.div_ceil(TILE) * PANEL];
+        each(Box::new(|dots| update(&gradient, terms, step, w, v, dots, &mut copy)));
     }
 }
 

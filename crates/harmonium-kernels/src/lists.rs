@@ -2,17 +2,23 @@
 //! tables would cost more than it saves.
 
 use crate::dispatch::fast;
-use crate::line::{Element, HALF, TILE, Wide};
-use crate::tables::{BLOCK, add, half_of, widen};
+use crate::line::{Element, TILE, Wide};
+use crate::tables::{BLOCK, add, widen};
+use std::ops::Range;
 
 /// Lists of the set bits of each sample, block by block: for few samples or sparse ones.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     /// Positions inside their block.
     positions: Vec<u16>,
-    /// `starts[block * n + r]..starts[block * n + r + 1]`.
+    /// Word `w` of a block in sample `r` begins at `starts[(block * n + r) * WORDS + w]`.
     starts: Vec<u32>,
 }
+
+/// Words of a block.
+const WORDS: usize = BLOCK / 64;
+/// Words whose rows of single precision, 32 columns each, stay in the nearest cache.
+const STRIP: usize = 2;
 
 impl Lists {
     /// Reads the rows of `bits` (words, `per_row` to each), `n_bits` bits to a row.
@@ -22,62 +28,66 @@ impl Lists {
         self.starts.clear();
         self.starts.push(0);
         // Blocks hold whole words: 320 = 5 * 64.
-        for block in (0..n_bits.div_ceil(64)).step_by(BLOCK / 64) {
+        for block in (0..n_bits.div_ceil(64)).step_by(WORDS) {
             for row in rows.clone() {
-                let words = &row[block..row.len().min(block + BLOCK / 64)];
-                for (base, &word) in (0_u16..).step_by(64).zip(words) {
-                    let mut word = word;
+                for (w, base) in (block..block + WORDS).zip((0_u16..).step_by(64)) {
+                    let mut word = row.get(w).copied().unwrap_or(0);
                     while word != 0 {
                         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
                         self.positions.push(base + word.trailing_zeros() as u16);
                         word &= word - 1;
                     }
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        reason = "a batch has fewer set bits"
+                    )]
+                    self.starts.push(self.positions.len() as u32);
                 }
-                #[expect(clippy::cast_possible_truncation, reason = "a batch has fewer set bits")]
-                self.starts.push(self.positions.len() as u32);
             }
         }
     }
 
-    pub(crate) fn of(&self, block: usize, n: usize, r: usize) -> &[u16] {
-        let at = block * n + r;
-        &self.positions[self.starts[at] as usize..self.starts[at + 1] as usize]
+    /// Those of words `words` of a block in sample `r` of `n`.
+    pub(crate) fn of(&self, block: usize, n: usize, r: usize, words: Range<usize>) -> &[u16] {
+        let at = (block * n + r) * WORDS;
+        let (start, end) = (self.starts[at + words.start], self.starts[at + words.end]);
+        &self.positions[start as usize..end as usize]
     }
 }
 
 fast! {
-    /// What [`add_single`] does, for bits given as lists.
+    /// What [`add_single`] does for both halves of a tile, for bits given as lists. Rows pass in
+    /// strips that stay in the nearest cache while all samples pick from them.
     ///
     /// # Panics
     ///
     /// If the lists are of fewer samples or rows.
-    pub fn add_single_listed[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+    pub fn add_single_listed[<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>](
         lists: &Lists,
         n_rows: usize,
         row: R,
         gain: f32,
-        half: usize,
         theta: &mut [Wide],
     ) = add_single_listed_portable;
 }
 
 #[inline(always)]
-pub(crate) fn add_single_listed_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+pub(crate) fn add_single_listed_portable<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     lists: &Lists,
     n_rows: usize,
     row: R,
     gain: f32,
-    half: usize,
     theta: &mut [Wide],
 ) {
-    assert!(half < 2, "add_single_listed: a tile has two halves");
     let n = theta.len();
     for (block, first) in (0..n_rows).step_by(BLOCK).enumerate() {
-        for (r, theta) in theta.iter_mut().enumerate() {
-            let sum = listed(lists.of(block, n, r), first, row);
-            let theta = half_of(theta, half);
-            for l in 0..HALF {
-                theta[l] = sum[l].mul_add(gain, theta[l]);
+        for word in (0..WORDS.min((n_rows - first).div_ceil(64))).step_by(STRIP) {
+            for (r, theta) in theta.iter_mut().enumerate() {
+                let list = lists.of(block, n, r, word..WORDS.min(word + STRIP));
+                let sum = listed(list, first, row);
+                for l in 0..TILE {
+                    theta.0[l] = sum[l].mul_add(gain, theta.0[l]);
+                }
             }
         }
     }
@@ -110,7 +120,7 @@ pub(crate) fn add_quantised_listed_portable<'a, R: Fn(usize) -> &'a [i16; TILE] 
     let n = theta.len();
     for (block, (first, &unit)) in (0..n_rows).step_by(BLOCK).zip(unit).enumerate() {
         for (r, theta) in theta.iter_mut().enumerate() {
-            let sum = listed(lists.of(block, n, r), first, row);
+            let sum = listed(lists.of(block, n, r, 0..WORDS), first, row);
             widen::<1>(&sum, unit, &Wide::ZERO, theta);
         }
     }

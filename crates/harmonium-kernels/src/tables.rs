@@ -298,7 +298,7 @@ fn add_tables<const U: usize, const WIDE: bool>(
 
 /// The first or the second 16 columns of a tile.
 #[inline(always)]
-pub(crate) fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
+fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
     &mut tile.0.as_chunks_mut::<HALF>().0[half]
 }
 

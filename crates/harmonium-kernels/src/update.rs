@@ -1,7 +1,7 @@
 //! The fused update of a panel of weights, and its transposed copy in single precision.
 
 use crate::dispatch::fast;
-use crate::line::{HALF, PANEL, Row, Single, Sums};
+use crate::line::{HALF, PANEL, Row, Sums, TILE, Wide};
 use crate::tables::LEVELS;
 
 /// How far, and against which penalties.
@@ -119,11 +119,12 @@ pub struct Dots<'a> {
 
 fast! {
     /// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$, with the slope $g$ of the
-    /// likelihood and the penalties.
+    /// likelihood and the penalties. `transposed` becomes what [`transpose_single`] makes of the new
+    /// weights, strip after strip of 32 rows.
     ///
     /// # Panics
     ///
-    /// If there are fewer factors, velocities or shifts than rows.
+    /// If there are fewer factors, velocities or shifts than rows, or no room for a strip.
     pub fn update[<const K: usize, G: Gradient>](
         gradient: &G,
         terms: RankOne<'_, K>,
@@ -131,6 +132,7 @@ fast! {
         weights: &mut [Row],
         velocity: &mut [Row],
         dots: Dots<'_>,
+        transposed: &mut [Wide],
     ) = update_portable;
 }
 
@@ -142,13 +144,15 @@ fn update_portable<const K: usize, G: Gradient>(
     weights: &mut [Row],
     velocity: &mut [Row],
     mut dots: Dots<'_>,
+    transposed: &mut [Wide],
 ) {
     let velocity = &mut velocity[..weights.len()];
     let slope = Slope::new(gradient, terms, step, step.rate);
+    let momentum = step.momentum;
     if step.l1 == 0.0 {
-        update_rows::<K, false, G>(&slope, step.momentum, weights, velocity, &mut dots);
+        update_rows::<K, false, G>(&slope, momentum, weights, velocity, &mut dots, transposed);
     } else {
-        update_rows::<K, true, G>(&slope, step.momentum, weights, velocity, &mut dots);
+        update_rows::<K, true, G>(&slope, momentum, weights, velocity, &mut dots, transposed);
     }
 }
 
@@ -159,6 +163,7 @@ fn update_rows<const K: usize, const L1: bool, G: Gradient>(
     weights: &mut [Row],
     velocity: &mut [Row],
     dots: &mut Dots<'_>,
+    transposed: &mut [Wide],
 ) {
     let n = weights.len();
     let (shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
@@ -172,6 +177,11 @@ fn update_rows<const K: usize, const L1: bool, G: Gradient>(
         }
         // While the rows are in the nearest cache.
         add_columns(&velocity[first..end], &shifts[first..end], &mut columns);
+        if end.is_multiple_of(TILE) || end == n {
+            let strip = (end - 1) / TILE;
+            let out = &mut transposed[strip * PANEL..][..PANEL];
+            transpose_single_portable(weights, strip * TILE, out);
+        }
     }
     *dots.columns = columns;
 }
@@ -451,21 +461,21 @@ mod x86 {
 }
 
 fast! {
-    /// Copies rows `first..first + 16` of a panel, transposed: `out[j]` holds column `j`. Rows
+    /// Copies rows `first..first + 32` of a panel, transposed: `out[j]` holds column `j`. Rows
     /// beyond the last are zero.
     ///
     /// # Panics
     ///
     /// If `out` has no room for 64 columns.
-    pub fn transpose_single[](weights: &[Row], first: usize, out: &mut [Single])
+    pub fn transpose_single[](weights: &[Row], first: usize, out: &mut [Wide])
         = transpose_single_portable;
 }
 
 #[inline(always)]
-fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Single]) {
+fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Wide]) {
     let out = &mut out[..PANEL];
     let zero = Row::ZERO;
-    for part in 0..HALF / 4 {
+    for part in 0..TILE / 4 {
         let rows: [&Row; 4] =
             std::array::from_fn(|k| weights.get(first + part * 4 + k).unwrap_or(&zero));
         for square in 0..PANEL / 4 {

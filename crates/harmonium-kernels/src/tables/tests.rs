@@ -90,8 +90,10 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
     for (n_rows, n) in shapes() {
         for (density, half) in DENSITIES.into_iter().zip([0, 1, 0, 1]) {
             let weights: Vec<Single> = lines(n_rows, 2, real);
+            let wide: Vec<Wide> = lines(n_rows, 4, real);
             let before: Vec<Wide> = lines(n, 3, real);
             let (row, gain) = (|i: usize| &weights[i].0, 0.7);
+            let wide_row = |i: usize| &wide[i].0;
             for bits in samples(n, n_rows, density) {
                 let (samples, lists) = (Samples::unlisted(&[&bits]), lists_of(&bits));
                 let (words, used) = samples.words();
@@ -105,11 +107,24 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
                 assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
 
                 let (mut theta, mut twin) = (before.clone(), before.clone());
-                add_single_listed(&lists, n_rows, row, gain, half, &mut theta);
-                add_single_listed_portable(&lists, n_rows, row, gain, half, &mut twin);
+                add_single_listed(&lists, n_rows, wide_row, gain, &mut theta);
+                add_single_listed_portable(&lists, n_rows, wide_row, gain, &mut twin);
                 assert_same(&theta, &twin, "add_single_listed");
-                let roundings = 2 + n_rows.min(BLOCK) / 2 + n_rows.div_ceil(BLOCK);
-                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+                // Half of a strip of 128 rows in each of two sums, and one for each strip.
+                let roundings = 66 + 3 * n_rows.div_ceil(BLOCK);
+                for half in 0..2 {
+                    let part = |w: &Wide| Line(w.0.as_chunks::<HALF>().0[half]);
+                    let weights: Vec<Single> = wide.iter().map(part).collect();
+                    let other = |w: &Wide, old: &Wide| {
+                        let mut w = *w;
+                        let from = &old.0[(1 - half) * HALF..][..HALF];
+                        w.0[(1 - half) * HALF..][..HALF].copy_from_slice(from);
+                        w
+                    };
+                    let after: Vec<Wide> =
+                        theta.iter().zip(&before).map(|(w, old)| other(w, old)).collect();
+                    assert_sums(&bits, &weights, (gain, half, roundings), &before, &after);
+                }
             }
         }
     }
@@ -352,7 +367,7 @@ fn lists_hold_the_set_bits_of_each_block() {
             for (block, first) in (0..n_bits).step_by(BLOCK).enumerate() {
                 for r in 0..n {
                     let expected = (first..n_bits.min(first + BLOCK)).filter(|&i| bits.get(r, i));
-                    let found = lists.of(block, n, r).iter().map(|&i| first + i as usize);
+                    let found = lists.of(block, n, r, 0..5).iter().map(|&i| first + i as usize);
                     assert!(found.eq(expected), "{n_bits} bits, block {block}, sample {r}");
                 }
             }

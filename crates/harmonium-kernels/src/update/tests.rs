@@ -87,12 +87,19 @@ impl<const K: usize> Case<K> {
         let (rows, step) = (self.terms(), self.step);
         let (mut w, mut v) = (self.weights.clone(), self.velocity.clone());
         let mut dots = Room::new(w.len());
-        update(gradient, rows, step, &mut w, &mut v, dots.dots());
+        let n_strips = w.len().div_ceil(TILE);
+        let mut copy = vec![Line([9.0; TILE]); n_strips * PANEL];
+        update(gradient, rows, step, &mut w, &mut v, dots.dots(), &mut copy);
         self.check(terms, &w, &v);
+        for (strip, copy) in copy.chunks(PANEL).enumerate() {
+            let mut expected = vec![Wide::ZERO; PANEL];
+            transpose_single(&w, strip * TILE, &mut expected);
+            assert_same(copy, &expected, "update: transposed");
+        }
         dots.check(&v);
         let (mut w2, mut v2) = (self.weights.clone(), self.velocity.clone());
         let mut twin = Room::new(w.len());
-        update_portable(gradient, rows, step, &mut w2, &mut v2, twin.dots());
+        update_portable(gradient, rows, step, &mut w2, &mut v2, twin.dots(), &mut copy);
         dots.assert_same(&twin);
         assert_same(&w, &w2, "update: weights");
         assert_same(&v, &v2, "update: velocity");
@@ -267,13 +274,13 @@ fn transposes_are_transposes() {
     for n in heights() {
         let weights: Vec<Row> = lines(n, 1, real);
         // One start beyond the last row: all zero.
-        for first in (0..n + HALF).step_by(HALF).chain([n / 2]) {
-            let (mut out, mut twin) = (vec![Line([9.0; HALF]); PANEL], vec![Single::ZERO; PANEL]);
+        for first in (0..n + TILE).step_by(TILE).chain([n / 2]) {
+            let (mut out, mut twin) = (vec![Line([9.0; TILE]); PANEL], vec![Wide::ZERO; PANEL]);
             transpose_single(&weights, first, &mut out);
             transpose_single_portable(&weights, first, &mut twin);
             assert_same(&out, &twin, "transpose_single");
             for (j, column) in out.iter().enumerate() {
-                for k in 0..HALF {
+                for k in 0..TILE {
                     let expected = weights.get(first + k).map_or(0.0, |row| row.0[j]);
                     assert_eq!(column.0[k], expected, "row {}, column {j}", first + k);
                 }
@@ -294,7 +301,7 @@ fn missing_rows_are_refused() {
             let gradient = SingleSums::new(&sums, &places);
             let mut room = Room::new(9);
             room.row_shifts.truncate(n_shifts);
-            update(&gradient, terms, step, w, v, room.dots());
+            update(&gradient, terms, step, w, v, room.dots(), &mut vec![Wide::ZERO; PANEL]);
         })
         .is_err()
     };
@@ -303,7 +310,7 @@ fn missing_rows_are_refused() {
     // A place where there is no row.
     let sums = [Sums::ZERO; 2];
     assert!(std::panic::catch_unwind(|| FieldSums::new(&sums, &[0, 2], 1.0).row(1)).is_err());
-    let narrow = || transpose_single(&[Row::ZERO; 3], 0, &mut vec![Single::ZERO; PANEL - 1]);
+    let narrow = || transpose_single(&[Row::ZERO; 3], 0, &mut vec![Wide::ZERO; PANEL - 1]);
     assert!(std::panic::catch_unwind(narrow).is_err());
 }
 

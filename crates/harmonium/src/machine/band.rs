@@ -10,9 +10,7 @@ use super::LayerId;
 use super::learn::PanelBuffers;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::{Form, Samples};
-use harmonium_kernels::line::{
-    HALF, Line, PANEL, Quantum, Row, Single, TILE, Wide, flat, flat_mut,
-};
+use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::lists;
 use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
@@ -82,8 +80,8 @@ impl End {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panel {
     pub(crate) weights: Vec<Row>,
-    /// `transposed[t * 64 + j]`: rows `16 t..16 t + 16` of column `j`; empty if quantised.
-    transposed: Vec<Single>,
+    /// `transposed[t * 64 + j]`: rows `32 t..32 t + 32` of column `j`; empty if quantised.
+    pub(super) transposed: Vec<Wide>,
     /// Empty unless quantised.
     pub(crate) copies: Copies,
 }
@@ -159,7 +157,7 @@ impl Band {
             if quantised {
                 return Panel { weights, copies: Copies::new(n), ..Panel::default() };
             }
-            let transposed = vec![Single::ZERO; n.div_ceil(HALF) * PANEL];
+            let transposed = vec![Wide::ZERO; n.div_ceil(TILE) * PANEL];
             Panel { weights, transposed, ..Panel::default() }
         };
         let n_panels = len.div_ceil(PANEL);
@@ -360,16 +358,9 @@ impl Band {
             let pieces = Pieces::new(self.panels.len(), piece);
             add_quantised(source, self.len, |j| pieces.row(j), units, start, theta, scratch);
         } else {
-            for half in 0..2 {
-                let part = tile * 2 + half;
-                if part * HALF >= link.n_rows {
-                    continue;
-                }
-                let piece = |p: usize| &self.panels[p][c].transposed[part * PANEL..][..PANEL];
-                let pieces = Pieces::new(self.panels.len(), piece);
-                let row = |j| pieces.row(j);
-                add_single(source, self.len, row, link.gains.0.bits, half, theta, scratch);
-            }
+            let piece = |p: usize| &self.panels[p][c].transposed[tile * PANEL..][..PANEL];
+            let pieces = Pieces::new(self.panels.len(), piece);
+            add_single(source, self.len, |j| pieces.row(j), link.gains.0.bits, theta, scratch);
         }
     }
 }
@@ -453,17 +444,15 @@ impl Panel {
             let units = &link.units[tile * TILE / BLOCK];
             add_quantised(source, n, |i| &lines[i].0, units, start, theta, scratch);
         } else {
-            for quarter in 0..2 {
-                let row = |i: usize| self.weights[i].part(half * 2 + quarter);
-                add_single(source, n, row, link.gains.1.bits, quarter, theta, scratch);
-            }
+            let row = |i: usize| &self.weights[i].0.as_chunks::<TILE>().0[half];
+            add_single(source, n, row, link.gains.1.bits, theta, scratch);
         }
     }
 
     /// Follows the weights where nothing is quantised.
     pub(crate) fn transpose(&mut self) {
         for (t, out) in self.transposed.chunks_exact_mut(PANEL).enumerate() {
-            transpose_single(&self.weights, t * HALF, out);
+            transpose_single(&self.weights, t * TILE, out);
         }
     }
 }
@@ -495,19 +484,21 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     }
 }
 
-fn add_single<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+fn add_single<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     source: &Source,
     n: usize,
     row: R,
     gain: f32,
-    half: usize,
     theta: &mut [Wide],
     scratch: &mut Scratch,
 ) {
     match source.bits.form() {
         Form::Words(words, used) => {
-            tables::add_single(words, used, row, gain, half, theta, &mut scratch.single);
+            for half in 0..2 {
+                let row = |i: usize| &row(i).as_chunks::<HALF>().0[half];
+                tables::add_single(words, used, row, gain, half, theta, &mut scratch.single);
+            }
         }
-        Form::Lists(lists) => lists::add_single_listed(lists, n, row, gain, half, theta),
+        Form::Lists(lists) => lists::add_single_listed(lists, n, row, gain, theta),
     }
 }

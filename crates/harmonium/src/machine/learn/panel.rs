@@ -294,8 +294,8 @@ impl PanelWork<'_> {
             let weights = &mut panel.weights;
             update_quantised(gradient, terms, step, weights, velocity, copies, scales, dots);
         } else {
-            update(gradient, terms, step, &mut panel.weights, velocity, dots);
-            panel.transpose();
+            let transposed = &mut panel.transposed;
+            update(gradient, terms, step, &mut panel.weights, velocity, dots, transposed);
         }
         if settings.norms {
             output.squares.update += squared(velocity);
