@@ -88,6 +88,10 @@ fn scores_hold_the_exact_one() {
         assert!((number(&found, "bits_per_dim") - bits).abs() < 1e-9);
         let bound = json(at, "score r bars-and-stripes:3 --method bound");
         assert!(number(&bound, "lower") <= value + 1e-6, "{bound}");
+        let terms = bound["terms"].as_object().expect("the terms apart");
+        let sum: f64 = terms.values().filter_map(Value::as_f64).sum();
+        assert!((sum - number(&bound, "bound")).abs() < 1e-6, "{bound}");
+        assert_eq!(terms["B"] != 0.0, what.starts_with("dbm"), "{bound}");
         let deep = what.starts_with("dbm");
         assert_eq!(bound["upper"].is_null(), deep, "{bound}");
     }

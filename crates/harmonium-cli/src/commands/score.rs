@@ -7,7 +7,7 @@ use crate::load::Remembered;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
-use harmonium::evaluation::bound;
+use harmonium::evaluation::bound::{self, Terms};
 use harmonium::evaluation::likelihood::{Estimate, estimate};
 use harmonium::evaluation::log_partition::{self, Bracket, LogPartition};
 use harmonium::evaluation::posterior::{self, How, Sums};
@@ -37,7 +37,7 @@ enum Known {
     /// An exact ln Z.
     LogZ(f64),
     /// A log-likelihood put together from estimates.
-    Estimated { estimate: Estimate, log_z: LogPartition, how: How },
+    Estimated { estimate: Box<Estimate>, log_z: LogPartition, how: How, terms: Option<Terms> },
     /// No ln Z.
     Nothing,
 }
@@ -114,13 +114,16 @@ fn estimated(
     let engine = Engine::with_precision(machine, Precision::F32);
     let settings = posterior::Settings { seed: common.seed(), ..posterior::Settings::default() };
     let bar = progress::bar(data.n_rows() as u64, "rows", common);
-    let mut sums = Sums::none();
+    let (mut sums, mut terms) = (Sums::none(), Vec::new());
     for range in pieces(data) {
         let (first, end) = (range.start, range.end);
         let (x, clamp) = super::states(machine, data, range)?;
-        sums.extend(match method {
-            "bound" => posterior::bounds(machine, &engine, &clamp, &x, &settings)?,
-            _ => posterior::log_sums(machine, &engine, &clamp, &x, first, &settings)?,
+        sums.extend(if method == "bound" {
+            let (bounds, rows) = posterior::bounds(machine, &engine, &clamp, &x, &settings)?;
+            terms.extend(rows);
+            bounds
+        } else {
+            posterior::log_sums(machine, &engine, &clamp, &x, first, &settings)?
         });
         bar.set_position(end as u64);
     }
@@ -132,7 +135,12 @@ fn estimated(
         mean: found.mean,
         data_std_error: found.data_std_error,
         rows: found.rows.clone(),
-        known: Known::Estimated { estimate: found, log_z, how },
+        known: Known::Estimated {
+            estimate: Box::new(found),
+            log_z,
+            how,
+            terms: (!terms.is_empty()).then(|| Terms::mean(&terms)),
+        },
     })
 }
 
@@ -202,7 +210,11 @@ fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure>
   ln Z = {log_z:.6}, {bits:.4} bits per dimension, total {:.4}",
             rows.iter().sum::<f64>()
         ),
-        Known::Estimated { estimate, log_z, how } => describe(scores, estimate, log_z, *how, bits),
+        Known::Estimated { estimate, log_z, how, terms } => {
+            let said = describe(scores, estimate, log_z, *how, bits);
+            let apart = terms.map(|terms| in_words(&terms, log_z)).unwrap_or_default();
+            format!("{said}{apart}")
+        }
         Known::Nothing if *method == "pseudo" => format!(
             "mean log pseudo-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats
   each unit given all the others: a score of its own, not a likelihood"
@@ -255,6 +267,16 @@ fn describe(
     )
 }
 
+/// The terms of the bound in the letters of the literature, `ln Z` with its sign.
+fn in_words(terms: &Terms, log_z: &LogPartition) -> String {
+    let Terms { held_free, free_free, entropy, held_held, own, constant } = terms;
+    let minus = -log_z.log_z;
+    format!(
+        "\n  = A {held_free:+.4} (visible with hidden) B {free_free:+.4} (hidden with hidden) C {entropy:+.4} (entropy)
+    visible {held_held:+.4}, biases {own:+.4}, constant {constant:+.4}, ln Z {minus:+.4}"
+    )
+}
+
 fn as_json(scores: &Scores, data: &Dataset) -> Value {
     let Scores { method, mean, data_std_error, known, rows } = scores;
     let total = rows.iter().sum::<f64>();
@@ -271,8 +293,8 @@ fn as_json(scores: &Scores, data: &Dataset) -> Value {
             "per_feature": per_feature,
             "bits_per_dim": bits,
         }),
-        Known::Estimated { estimate, log_z, how } => {
-            json!({
+        Known::Estimated { estimate, log_z, how, terms } => {
+            let mut value = json!({
                 "log_likelihood": mean,
                 "std_error": estimate.std_error,
                 "lower": estimate.lower,
@@ -288,7 +310,19 @@ fn as_json(scores: &Scores, data: &Dataset) -> Value {
                 "total": total,
                 "per_feature": per_feature,
                 "bits_per_dim": bits,
-            })
+            });
+            if let Some(terms) = terms {
+                value["terms"] = json!({
+                    "A": terms.held_free,
+                    "B": terms.free_free,
+                    "C": terms.entropy,
+                    "visible": terms.held_held,
+                    "bias": terms.own,
+                    "constant": terms.constant,
+                    "log_z": -log_z.log_z,
+                });
+            }
+            value
         }
         Known::Nothing if *method == "pseudo" => json!({
             "log_likelihood": null,

@@ -56,6 +56,21 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The mean over rows, term by term; zero if there are none.
+    #[must_use]
+    pub fn mean(rows: &[Self]) -> Self {
+        let n = rows.len().max(1) as f64;
+        let mean = |term: fn(&Self) -> f64| rows.iter().map(term).sum::<f64>() / n;
+        Self {
+            held_free: mean(|t| t.held_free),
+            free_free: mean(|t| t.free_free),
+            entropy: mean(|t| t.entropy),
+            held_held: mean(|t| t.held_held),
+            own: mean(|t| t.own),
+            constant: mean(|t| t.constant),
+        }
+    }
+
     /// The bound without $\ln Z$.
     pub fn sum(&self) -> f64 {
         let Self { held_free, free_free, entropy, held_held, own, constant } = *self;

@@ -11,7 +11,7 @@
 //! The first two are bounds. The last is one if its chains start at samples of the posterior; they
 //! start where the forward chains are after as many sweeps again, which is a belief.
 
-use super::bound;
+use super::bound::{self, Terms};
 use super::log_partition::{Bracket, Sides, anneal};
 use crate::error::Error;
 use crate::exact;
@@ -162,7 +162,7 @@ fn mean_field(
 }
 
 /// The variational bound of each row in the place of its sum: cheap, and too small where hidden
-/// units see each other.
+/// units see each other; and what it is made of.
 ///
 /// # Errors
 ///
@@ -173,10 +173,11 @@ pub fn bounds(
     clamp: &Clamp,
     x: &State,
     settings: &Settings,
-) -> Result<Sums, Error> {
-    let (_, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+) -> Result<(Sums, Vec<Terms>), Error> {
+    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
     let how = if posterior_factorises(machine, clamp) { How::Exact } else { How::Bounded };
-    Ok(Sums { how, ..Sums::exactly(bounds.clone(), bounds) })
+    let sums = Sums { how, ..Sums::exactly(bounds.clone(), bounds) };
+    Ok((sums, bound::terms(machine, clamp, &means)?))
 }
 
 /// Sums by annealing, whatever the machine is: what [`log_sums`] does where nothing else helps.
