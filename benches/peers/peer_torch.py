@@ -104,3 +104,53 @@ def ais(work):
     seconds, log_weights = w.timed(anneal)
     log_z_base = softplus(base_bias.double()).sum() + w.N_HIDDEN * math.log(2)
     return seconds, {"log_z": (log_z_base + log_weights.logsumexp(0) - math.log(n)).item()}
+
+
+def dbm(work):
+    """Variational EM of a deep Boltzmann machine: v W1 once per batch, then mean field; persistent chains on the other side."""
+    rows = torch.from_numpy(work.train_rows())
+    n, (n1, n2) = work.batch, w.N_HIDDEN_DBM
+    w1, w2 = w.INITIAL_STD * torch.randn(784, n1), w.INITIAL_STD * torch.randn(n1, n2)
+    b0, b1, b2 = torch.from_numpy(work.base_bias()), torch.zeros(n1), torch.zeros(n2)
+    parameters = (w1, w2, b0, b1, b2)
+    speeds = tuple(map(torch.zeros_like, parameters))
+    v, h1, h2 = torch.zeros(n, 784), torch.zeros(n, n1), torch.zeros(n, n2)
+    h1.bernoulli_(0.5)
+    drive, mu1, mu2 = torch.zeros(n, n1), torch.zeros(n, n1), torch.zeros(n, n2)
+    v_means, h1_means, h2_means = map(torch.zeros_like, (v, h1, h2))
+    rate = w.LEARNING_RATE / n
+
+    def mean_field(batch):
+        torch.addmm(b1, batch, w1, out=drive)
+        torch.sigmoid(drive, out=mu1)
+        for _ in range(w.N_MEAN_FIELD):
+            torch.addmm(b2, mu1, w2, out=mu2).sigmoid_()
+            torch.addmm(drive, mu2, w2.T, out=mu1).sigmoid_()
+
+    def sweep():
+        torch.addmm(b0, h1, w1.T, out=v_means).sigmoid_()
+        torch.bernoulli(v_means, out=v)
+        torch.addmm(b2, h1, w2, out=h2_means).sigmoid_()
+        torch.bernoulli(h2_means, out=h2)
+        torch.addmm(b1, v, w1, out=h1_means).addmm_(h2, w2.T).sigmoid_()
+        torch.bernoulli(h1_means, out=h1)
+
+    def step(batch):
+        mean_field(batch)
+        for _ in range(w.N_SWEEPS_DBM):
+            sweep()
+        s1, s2, t0, t1, t2 = speeds
+        s1.addmm_(batch.T, mu1, beta=w.MOMENTUM, alpha=rate).addmm_(v.T, h1, alpha=-rate)
+        s2.addmm_(mu1.T, mu2, beta=w.MOMENTUM, alpha=rate).addmm_(h1.T, h2, alpha=-rate)
+        for speed, data, model in ((t0, batch, v), (t1, mu1, h1), (t2, mu2, h2)):
+            speed.mul_(w.MOMENTUM).add_(data.sum(0) - model.sum(0), alpha=rate)
+        for parameter, speed in zip(parameters, speeds):
+            parameter.add_(speed)
+
+    def epochs():
+        for _ in range(work.epochs):
+            for batch in rows.split(n):
+                step(batch)
+
+    seconds, _ = w.timed(epochs)
+    return seconds, w.learned_dbm((w1, w2), (b0, b1, b2), work.test_rows())

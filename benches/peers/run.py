@@ -28,7 +28,7 @@ PEERS = {
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("item", choices=["train", "sample", "features", "score", "ais"])
+    parser.add_argument("item", choices=["train", "sample", "features", "score", "ais", "dbm"])
     parser.add_argument("--data", required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--made", help="what harmonium wrote, to be checked")

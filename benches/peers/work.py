@@ -14,6 +14,9 @@ INITIAL_STD = 0.01
 N_CHAINS_SAMPLED = 1000
 N_SWEEPS = 100
 N_CHAINS_AIS = 100
+N_HIDDEN_DBM = (500, 1000)
+N_MEAN_FIELD = 10
+N_SWEEPS_DBM = 5
 SEED = 0
 
 
@@ -49,8 +52,8 @@ class Work:
         return (pixels >= 127.5).astype(self.dtype)
 
 
-def parameters(path):
-    """Reads a harmonium model; offsets must be zero, for no peer has them."""
+def parameters(path, layers=("visible", "hidden")):
+    """Reads a harmonium model: weights between neighbours, then biases; offsets must be zero, for no peer has them."""
     raw = path.read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:start])
@@ -61,10 +64,11 @@ def parameters(path):
         begin, end = about["data_offsets"]
         return np.frombuffer(raw[start + begin : start + end], dtype="<f8").reshape(about["shape"])
 
-    for layer in ("visible", "hidden"):
+    for layer in layers:
         offset = f"layers.{layer}.offset"
         assert offset not in header or not tensor(offset).any(), "the shared model must not be centered"
-    return tensor("couplings.visible.hidden.weights"), tensor("layers.visible.bias"), tensor("layers.hidden.bias")
+    weights = [tensor(f"couplings.{below}.{above}.weights") for below, above in zip(layers, layers[1:])]
+    return tuple(weights + [tensor(f"layers.{layer}.bias") for layer in layers])
 
 
 def timed(do):
@@ -85,6 +89,22 @@ def learned(weights, visible_bias, hidden_bias, rows):
     return {
         "reconstruction": float(((rows - visible) ** 2).sum(axis=1).mean()),
         "mean_abs_weight": float(np.abs(weights).mean()),
+    }
+
+
+def learned_dbm(weights, biases, rows):
+    """What training did: mean |W| of both layers and the reconstruction error from mean field."""
+    (w1, w2), (b0, b1, b2) = ([np.asarray(p, dtype=np.float64) for p in ps] for ps in (weights, biases))
+    rows = np.asarray(rows[:2000], dtype=np.float64)
+    drive = rows @ w1 + b1
+    mu1 = logistic(drive)
+    for _ in range(N_MEAN_FIELD):
+        mu1 = logistic(drive + logistic(mu1 @ w2 + b2) @ w2.T)
+    visible = logistic(mu1 @ w1.T + b0)
+    return {
+        "reconstruction": float(((rows - visible) ** 2).sum(axis=1).mean()),
+        "mean_abs_weight_1": float(np.abs(w1).mean()),
+        "mean_abs_weight_2": float(np.abs(w2).mean()),
     }
 
 

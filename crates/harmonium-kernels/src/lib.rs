@@ -14,6 +14,7 @@ pub mod lateral;
 pub mod line;
 pub mod lists;
 pub mod log_product;
+pub mod means;
 pub mod quantised;
 pub mod random;
 pub mod real;

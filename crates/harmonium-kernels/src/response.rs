@@ -58,6 +58,32 @@ fn probabilities_portable(theta: &mut [Wide]) {
 }
 
 fast! {
+    /// Moves `means` by `step` of the way to `scale` times `p`, and returns the longest way.
+    pub fn move_towards[](means: &mut [f32], p: &[f32], scale: f32, step: f32) -> f32
+        = move_towards_portable;
+}
+
+#[inline(always)]
+fn move_towards_portable(means: &mut [f32], p: &[f32], scale: f32, step: f32) -> f32 {
+    let mut most = [0.0_f32; 8];
+    let one = |m: &mut f32, p: f32, most: &mut f32| {
+        let moved = step * (scale * p - *m);
+        *m += moved;
+        *most = if moved.abs() > *most { moved.abs() } else { *most };
+    };
+    let p = &p[..means.len()];
+    let (eights, rest) = means.as_chunks_mut::<8>();
+    let (p_eights, p_rest) = p.as_chunks::<8>();
+    for (m, p) in eights.iter_mut().zip(p_eights) {
+        for l in 0..8 {
+            one(&mut m[l], p[l], &mut most[l]);
+        }
+    }
+    rest.iter_mut().zip(p_rest).for_each(|(m, p)| one(m, *p, &mut most[0]));
+    most.iter().fold(0.0, |a, b| a.max(*b))
+}
+
+fast! {
     /// `theta[r] = beta[r] theta[r] + (1 - beta[r]) base`.
     pub fn temper[](theta: &mut [Wide], betas: &[f32], base: &Wide) = temper_portable;
 }

@@ -10,8 +10,9 @@ use super::LayerId;
 use super::learn::PanelBuffers;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::{Form, Samples};
-use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, TILE, Wide, flat, flat_mut};
+use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::lists;
+use harmonium_kernels::means::{Means, add_means};
 use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
@@ -142,6 +143,7 @@ pub(crate) struct Scratch {
     pub(crate) quantised: Tables<i16, TILE>,
     pub(crate) fields: Tables<u16, TILE>,
     sums: Vec<Quantum>,
+    packed: Vec<Sums>,
     /// Natural parameters or probabilities of one tile.
     pub(crate) theta: Vec<Wide>,
     /// 32 bits for each row.
@@ -376,6 +378,37 @@ impl Band {
             let out = (&mut theta[p * PANEL..], View::strided(n, width, self.len));
             multiply_add(out, (x, View::rows(n, link.n_rows)), weights, link.gains.1.numbers);
         }
+    }
+
+    /// What [`Band::add_to_columns`] does where the source of link `c` holds means and weights are
+    /// quantised.
+    pub(super) fn add_means_to_columns(
+        &self,
+        c: usize,
+        tile: usize,
+        means: &Means,
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
+        let (link, n) = (&self.links[c], self.links[c].n_rows);
+        let lines = &self.panels[tile / 2][c].copies.forward[tile % 2 * n..][..n];
+        let units = &link.units[tile * TILE / BLOCK];
+        add_means(means, n, |i| &lines[i].0, units, theta, &mut scratch.packed);
+    }
+
+    /// The same for [`Band::add_to_rows`].
+    pub(super) fn add_means_to_rows(
+        &self,
+        c: usize,
+        tile: usize,
+        means: &Means,
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
+        let units = &self.links[c].row_units[tile * TILE / BLOCK];
+        let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
+        let pieces = Pieces::new(self.panels.len(), piece);
+        add_means(means, self.len, |j| pieces.row(j), units, theta, &mut scratch.packed);
     }
 
     /// Adds to rows of natural parameters of the whole source of link `c` what numbers of this

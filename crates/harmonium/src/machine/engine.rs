@@ -15,6 +15,7 @@ use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::line::{TILE, Wide};
+use harmonium_kernels::means::Means;
 use harmonium_kernels::response::start_rows;
 use serde::{Deserialize, Serialize};
 
@@ -330,6 +331,26 @@ impl Engine {
                     band.add_numbers_to_columns(c, x, n_rows, theta);
                 } else if band.layer == m && link.source == l {
                     band.add_numbers_to_rows(c, x, n_rows, theta);
+                }
+            }
+        }
+    }
+
+    /// Adds to tile `tile` of layer `l` what the means of layer `m` bring, through quantised weights.
+    pub(crate) fn add_means(
+        &self,
+        (l, m): (LayerId, LayerId),
+        tile: usize,
+        means: &Means,
+        theta: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
+        for band in &self.bands {
+            for (c, link) in band.links.iter().enumerate() {
+                if band.layer == l && link.source == m {
+                    band.add_means_to_columns(c, tile, means, theta, scratch);
+                } else if band.layer == m && link.source == l {
+                    band.add_means_to_rows(c, tile, means, theta, scratch);
                 }
             }
         }

@@ -27,7 +27,7 @@ pub use layer::{Layer, LayerId, Role};
 pub use state::State;
 pub use temper::Base;
 
-pub(crate) use band::{Source, with_scratch};
+pub(crate) use band::{Scratch, Source, with_scratch};
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use engine::EngineLayer;

@@ -1,7 +1,8 @@
 //! Mean field by the kernels: whole layers of binary units or spins, in single precision.
 //!
 //! What held layers send is the same in every sweep, so it is multiplied once; the rest are
-//! products of means and master weights. Rows are cut into pieces that run to their end without
+//! products of means and weights: master weights, or quantised ones with means of 14 bits where the
+//! engine is quantised. Rows are cut into pieces that run to their end without
 //! waiting for each other, and rows that have come to rest leave their piece, so that the products
 //! shrink with it.
 
@@ -9,10 +10,11 @@ use super::Clamp;
 use super::mean_field::{Report, iterate};
 use super::packed::held_theta;
 use super::walk::{Heat, Response, Walk};
-use crate::machine::{Engine, LayerId, State};
+use crate::machine::{Engine, LayerId, Precision, Scratch, State, with_scratch};
 use crate::units::Units;
 use harmonium_kernels::line::{TILE, Wide, flat_mut};
-use harmonium_kernels::response::probabilities;
+use harmonium_kernels::means::Means;
+use harmonium_kernels::response::{move_towards, probabilities};
 use rayon::prelude::*;
 
 /// Rows of a piece, at most; fixed, so that results do not depend on the number of threads.
@@ -92,6 +94,8 @@ struct Free {
     shift: f64,
     /// $x - t$ of the rows that still move.
     means: Vec<f32>,
+    /// The same as the kernels of quantised weights want it.
+    rounded: Means,
     /// $s\theta$ as far as it does not change, of the same rows.
     held: Vec<f32>,
     /// Where it sees other free layers: their places among them.
@@ -123,6 +127,7 @@ impl<'a> Piece<'a> {
                 scale,
                 shift: layer.shift,
                 means,
+                rounded: Means::default(),
                 held: held[range.clone()].to_vec(),
                 sees: free.iter().enumerate().filter(seen).map(|(k, _)| k).collect(),
                 done: vec![0.0; range.len()],
@@ -131,7 +136,9 @@ impl<'a> Piece<'a> {
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let step = walk.step as f32;
         let (layers, current) = (layers.collect(), (0..rows.len()).collect());
-        Self { engine, step, rows, current, layers, theta: Vec::new() }
+        let mut piece = Self { engine, step, rows, current, layers, theta: Vec::new() };
+        piece.layers.iter_mut().for_each(|layer| layer.round(engine));
+        piece
     }
 
     /// Visits every layer once in the rows `active`, and writes the largest change of each.
@@ -144,6 +151,7 @@ impl<'a> Piece<'a> {
             for layer in &mut self.layers {
                 keep_rows(&mut layer.means, layer.len, &still);
                 keep_rows(&mut layer.held, layer.len, &still);
+                layer.round(self.engine);
             }
             self.current = active.to_vec();
         }
@@ -155,6 +163,9 @@ impl<'a> Piece<'a> {
     }
 
     fn visit(&mut self, k: usize, change: &mut [f64]) {
+        if self.engine.precision() == Precision::I16 {
+            return with_scratch(|scratch| self.visit_quantised(k, change, scratch));
+        }
         let n = self.current.len();
         let Free { id, len, scale, .. } = self.layers[k];
         self.theta.resize((n * len).div_ceil(TILE), Wide::ZERO);
@@ -168,14 +179,34 @@ impl<'a> Piece<'a> {
         let new = flat_mut(&mut self.theta)[..n * len].chunks_exact(len);
         let old = self.layers[k].means.chunks_exact_mut(len);
         for (&row, (old, new)) in self.current.iter().zip(old.zip(new)) {
-            let mut most = 0.0_f32;
-            for (old, new) in old.iter_mut().zip(new) {
-                let moved = self.step * (scale * new - *old);
-                *old += moved;
-                most = most.max(moved.abs());
-            }
+            let most = move_towards(old, new, scale, self.step);
             change[row] = change[row].max(f64::from(most));
         }
+    }
+
+    /// 32 units after the other.
+    fn visit_quantised(&mut self, k: usize, change: &mut [f64], scratch: &mut Scratch) {
+        let n = self.current.len();
+        let Free { id, len, scale, .. } = self.layers[k];
+        self.theta.resize(n, Wide::ZERO);
+        for tile in 0..len.div_ceil(TILE) {
+            let range = tile * TILE..len.min((tile + 1) * TILE);
+            for (theta, held) in self.theta.iter_mut().zip(self.layers[k].held.chunks_exact(len)) {
+                theta.0[..range.len()].copy_from_slice(&held[range.clone()]);
+            }
+            for &m in &self.layers[k].sees {
+                let source = &self.layers[m];
+                let (ends, means) = ((id, source.id), &source.rounded);
+                self.engine.add_means(ends, tile, means, &mut self.theta, scratch);
+            }
+            probabilities(&mut self.theta);
+            let old = self.layers[k].means.chunks_exact_mut(len);
+            for (&row, (old, new)) in self.current.iter().zip(old.zip(&self.theta)) {
+                let most = move_towards(&mut old[range.clone()], &new.0, scale, self.step);
+                change[row] = change[row].max(f64::from(most));
+            }
+        }
+        self.layers[k].round(self.engine);
     }
 
     /// Takes down rows that have come to rest, by their places among the current ones.
@@ -187,6 +218,15 @@ impl<'a> Piece<'a> {
                 let means = &means[place * *len..(place + 1) * *len];
                 out.iter_mut().zip(means).for_each(|(o, m)| *o = f64::from(*m) + *shift);
             }
+        }
+    }
+}
+
+impl Free {
+    /// Follows the means where weights are quantised.
+    fn round(&mut self, engine: &Engine) {
+        if engine.precision() == Precision::I16 {
+            self.rounded.fill(&self.means, self.len, 1.0 / self.scale);
         }
     }
 }
