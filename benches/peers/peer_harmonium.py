@@ -24,3 +24,8 @@ def score(work):
 
 def ais(work):
     return None, {"log_z": json.loads(work.made)["log_z"]}
+
+
+def dbm(work):
+    w1, w2, *biases = w.parameters(work.model_file, ("visible", "hidden1", "hidden2"))
+    return None, w.learned_dbm((w1, w2), biases, work.test_rows())

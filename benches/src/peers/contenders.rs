@@ -11,16 +11,18 @@ pub(super) enum Item {
     Features,
     Score,
     Ais,
+    Dbm,
 }
 
 impl Item {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Train,
         Self::TrainSmallBatches,
         Self::Sample,
         Self::Features,
         Self::Score,
         Self::Ais,
+        Self::Dbm,
     ];
     /// Temperatures of AIS.
     pub(super) const BETAS: usize = 10_000;
@@ -33,6 +35,7 @@ impl Item {
             Self::Features => "d",
             Self::Score => "e",
             Self::Ais => "f",
+            Self::Dbm => "g",
         }
     }
 
@@ -44,6 +47,7 @@ impl Item {
             Self::Features => "features",
             Self::Score => "score",
             Self::Ais => "ais",
+            Self::Dbm => "dbm",
         }
     }
 
@@ -52,7 +56,7 @@ impl Item {
     }
 
     pub(super) fn epochs(self, asked: usize) -> usize {
-        if self == Self::TrainSmallBatches { 1 } else { asked }
+        if matches!(self, Self::TrainSmallBatches | Self::Dbm) { 1 } else { asked }
     }
 
     pub(super) fn title(self, epochs: usize) -> String {
@@ -66,6 +70,10 @@ impl Item {
             Self::Features => "p(h|v) of 60,000 rows, 784x500".into(),
             Self::Score => "pseudo-likelihood of 10,000 rows, 784x500".into(),
             Self::Ais => "AIS, 100 chains x 10,000 temperatures, 784x500".into(),
+            Self::Dbm => {
+                "a DBM epoch, 784-500-1000: 10 iterations of mean field, 5 sweeps of 100 chains"
+                    .into()
+            }
         }
     }
 
@@ -88,14 +96,18 @@ impl Item {
                  scikit-learn and learnergy flip one pixel at random and multiply by 784"
             }
             Self::Ais => "peers run fewer temperatures and are scaled linearly, unless --full",
+            Self::Dbm => {
+                "harmonium: the whole process, file to finished model; the second row stops mean field where a \
+                 row has come to rest within 1e-3"
+            }
         }
     }
 
     /// By what factor an honest result may differ from harmonium's. One model serves (c) to (f), so
-    /// there only rounding and sampling are left; of (a) and (b) see [`Peer::band`].
+    /// there only rounding and sampling are left; of (a), (b) and (g) see [`Peer::band`].
     fn band(self) -> f64 {
         match self {
-            Self::Train | Self::TrainSmallBatches => f64::INFINITY,
+            Self::Train | Self::TrainSmallBatches | Self::Dbm => f64::INFINITY,
             Self::Sample => 1.03,
             Self::Features => 1.0001,
             Self::Score => 1.15, // one random pixel per row: a standard error of some 3 %
@@ -113,6 +125,8 @@ pub(super) enum Variant {
     Defaults,
     /// With next to nothing to do.
     StartOnly,
+    /// With mean field that ends where rows rest.
+    AtRest,
 }
 
 /// A program to compare with.
@@ -129,7 +143,7 @@ pub(super) struct Peer {
     pub differs: &'static str,
 }
 
-use Item::{Ais, Features, Sample, Score, Train, TrainSmallBatches};
+use Item::{Ais, Dbm, Features, Sample, Score, Train, TrainSmallBatches};
 
 pub(super) const PEERS: [Peer; 7] = [
     Peer {
@@ -143,7 +157,7 @@ pub(super) const PEERS: [Peer; 7] = [
     Peer {
         name: "torch",
         packages: &["torch", "numpy"],
-        items: &[Train, TrainSmallBatches, Sample, Features, Ais],
+        items: &[Train, TrainSmallBatches, Sample, Features, Ais, Dbm],
         slow: false,
         band: 1.15,
         differs: "a loop of ours, float32: in place, no autograd, momentum inside the gradient's product; \
@@ -211,6 +225,7 @@ impl Contender {
         let extra = match item {
             Train | TrainSmallBatches => Some(Variant::Defaults),
             Sample => Some(Variant::StartOnly),
+            Dbm => Some(Variant::AtRest),
             Features | Score | Ais => None,
         };
         let ours = std::iter::once(Variant::Plain).chain(extra).map(Self::Ours);
@@ -222,6 +237,7 @@ impl Contender {
             Self::Ours(Variant::Plain) => "harmonium",
             Self::Ours(Variant::Defaults) => "harmonium, defaults",
             Self::Ours(Variant::StartOnly) => "harmonium, 1 sweep",
+            Self::Ours(Variant::AtRest) => "harmonium, at rest",
             Self::Peer(peer) => peer.name,
         }
     }

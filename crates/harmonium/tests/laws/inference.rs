@@ -322,7 +322,9 @@ fn every_precision_finds_the_same_fixed_point() {
                 assert_eq!(report.unconverged, 0, "{name}");
                 assert!(report.mean_sweeps < report.sweeps as f64, "{name}: rows rest early");
                 let apart = (report.mean_sweeps - slow.mean_sweeps).abs() / slow.mean_sweeps;
-                assert!(apart < 0.1, "{name}: {report:?} {slow:?}");
+                // Means of 14 bits move in steps of 6e-5: the last sweeps to 1e-6 are others.
+                let alike = if precision == Precision::I16 { 0.3 } else { 0.1 };
+                assert!(apart < alike, "{name}: {report:?} {slow:?}");
                 for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
                     // A layer that the data drives takes quantised weights for its first part.
                     let tolerance = if precision == Precision::I16 { 1e-2 } else { 3e-5 };
