@@ -23,6 +23,7 @@ mod scaling;
 mod shifter;
 mod step;
 mod sweep;
+mod tempered;
 mod three_ways;
 mod turns;
 mod yardstick;
@@ -54,10 +55,11 @@ fn main() -> ExitCode {
         ["reproduce", "encoder"] => encoder::run(),
         ["reproduce", "precision"] => precision::run(),
         ["reproduce", "shifter"] => shifter::run(),
+        ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
              reproduce bars-and-stripes, bars-and-stripes-dbm, coverage, dbm-start, dbn, encoder, \
-             precision, shifter, three-ways"
+             precision, shifter, tempered, three-ways"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -19,7 +19,7 @@ const HELP: &str = "usage:
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 bars-and-stripes-dbm, coverage, dbm-start, dbn,
                                 encoder, kill-and-resume, precision, shifter,
-                                three-ways";
+                                tempered, three-ways";
 
 /// Tests counted while they ran.
 #[derive(Default)]

@@ -6,7 +6,9 @@
 use super::{Context, Estimator, Side, normalised, particles};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Clamp, Convergence, MeanField, mean_field, start_outwards};
+use crate::sampling::{
+    Clamp, Convergence, MeanField, mean_field, start_outwards, start_outwards_of_engine,
+};
 
 /// Means of the factorised posterior of each sample.
 #[derive(Clone, Debug, Default)]
@@ -30,10 +32,13 @@ impl Estimator for MeanFieldPosterior {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, batch, .. } = *context;
+        let Context { machine, engine, offsets, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         let mut x = batch.to_state(machine)?;
-        start_outwards(machine, engine, &clamp, &mut x)?;
+        match offsets {
+            Some(offsets) => start_outwards_of_engine(machine, engine, offsets, &clamp, &mut x)?,
+            None => start_outwards(machine, engine, &clamp, &mut x)?,
+        }
         self.convergence = Some(mean_field(machine, engine, &clamp, &mut x, self.settings)?);
         self.weights = normalised(batch);
         Ok(particles(self.particles.insert(x), &self.weights))

@@ -44,10 +44,13 @@ use harmonium_kernels::random::Stream;
 /// What an estimator sees of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The machine as it is.
+    /// The machine. Its parameters are those of some step before if the engine learns by itself:
+    /// then `offsets` are given.
     pub machine: &'a Machine,
-    /// The same, laid out for sampling.
+    /// The machine as it is, laid out for sampling.
     pub engine: &'a Engine,
+    /// The offsets as they are, where those of the machine need not be.
+    pub offsets: Option<&'a [Vec<f64>]>,
     /// The samples of this step.
     pub batch: &'a Batch,
     /// Sweeps of the model side in this step.

@@ -97,15 +97,43 @@ pub fn start_outwards(
     clamp: &Clamp,
     x: &mut State,
 ) -> Result<(), Error> {
+    let offsets: Vec<Vec<f64>> = machine.layers().iter().map(|l| l.offset.clone()).collect();
+    start_from(machine, engine, (&Base::of_biases(machine), &offsets), clamp, x)
+}
+
+/// The same for an engine that has learned since the machine was written, without lateral
+/// couplings. Biases are what units receive while all others stand at their offsets.
+pub(crate) fn start_outwards_of_engine(
+    machine: &Machine,
+    engine: &Engine,
+    offsets: &[Vec<f64>],
+    clamp: &Clamp,
+    x: &mut State,
+) -> Result<(), Error> {
+    let mut at_rest = State::zeros(machine, 1)?;
+    machine.layer_ids().zip(offsets).for_each(|(l, offset)| at_rest.set_layer(l, offset));
+    let mut base = Base::of_biases(machine);
+    for l in machine.layer_ids().filter(|&l| clamp.frees_layer(l)) {
+        base.bias[l.0] = packed::natural_parameters(engine, &mut at_rest, l);
+    }
+    start_from(machine, engine, (&base, offsets), clamp, x)
+}
+
+fn start_from(
+    machine: &Machine,
+    engine: &Engine,
+    (base, offsets): (&Base, &[Vec<f64>]),
+    clamp: &Clamp,
+    x: &mut State,
+) -> Result<(), Error> {
     clamp.check(machine, x.n_rows())?;
     x.check(machine)?;
     let mut waiting: Vec<LayerId> = machine.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
     for &l in &waiting {
         // At the offset a neighbour sends nothing.
-        x.set_layer(l, &machine.layer(l).offset.repeat(x.n_rows()));
+        x.set_layer(l, &offsets[l.0].repeat(x.n_rows()));
     }
     mark(x, clamp, Meaning::Means);
-    let base = Base::of_biases(machine);
     let neighbours =
         |l: LayerId| machine.layer_ids().filter(move |&m| m != l && machine.coupled(l, m));
     loop {
@@ -113,7 +141,7 @@ pub fn start_outwards(
         let Some(next) = waiting.iter().position(|&l| seen(l) > 0) else { return Ok(()) };
         let (l, seen) = (waiting[next], seen(waiting[next]));
         let betas = vec![neighbours(l).count() as f64 / seen as f64; x.n_rows()];
-        let heat = Heat::Mixed { base: &base, betas: &betas };
+        let heat = Heat::Mixed { base, betas: &betas };
         Walk { engine, clamp, heat, step: 1.0 }.visit_all(x, &[l], Response::Mean);
         waiting.remove(next);
     }

@@ -27,6 +27,7 @@ pub use chains::{Chains, independent};
 pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use labelled::{Label, TopSums};
+pub(crate) use mean_field::start_outwards_of_engine;
 pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
 pub use posterior::{Inference, conditional_means, infer, posterior_factorises};
 pub use tempering::{SwapRate, Tempering};

@@ -379,6 +379,7 @@ impl<'d> Trainer<'d> {
         let context = |(k, stream)| Context {
             machine: &self.machine,
             engine: &self.engine,
+            offsets: self.learner.as_ref().map(|l| l.offsets.as_slice()),
             batch: &self.batch,
             k,
             stream,
@@ -491,6 +492,7 @@ impl<'d> Trainer<'d> {
         let context = Context {
             machine: &self.machine,
             engine: &self.engine,
+            offsets: None,
             batch: &self.batch,
             k,
             stream,

@@ -237,6 +237,7 @@ impl<'d> UpDown<'d> {
         let context = |of: u64| Context {
             machine: self.dbn.top(),
             engine: self.engine.top(),
+            offsets: None,
             batch: &batch,
             k,
             stream: stream(of),

@@ -51,7 +51,8 @@ fn moments_of(
     stream: Stream,
 ) -> Moments {
     let engine = Engine::new(machine);
-    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
+    let context =
+        Context { machine, engine: &engine, offsets: None, batch, k, stream, defer: false };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -187,6 +188,7 @@ fn particles_weigh_one_whatever_their_number() {
         let engine = Engine::new(&machine);
         let context = Context {
             machine: &machine,
+            offsets: None,
             engine: &engine,
             batch: &batch,
             k: 1,
