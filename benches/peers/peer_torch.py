@@ -140,9 +140,9 @@ def dbm(work):
         for _ in range(w.N_SWEEPS_DBM):
             sweep()
         s1, s2, t0, t1, t2 = speeds
-        s1.addmm_(batch.T, mu1, beta=w.MOMENTUM, alpha=rate).addmm_(v.T, h1, alpha=-rate)
-        s2.addmm_(mu1.T, mu2, beta=w.MOMENTUM, alpha=rate).addmm_(h1.T, h2, alpha=-rate)
-        for speed, data, model in ((t0, batch, v), (t1, mu1, h1), (t2, mu2, h2)):
+        s1.addmm_(batch.T, mu1, beta=w.MOMENTUM, alpha=rate).addmm_(v.T, h1_means, alpha=-rate)
+        s2.addmm_(mu1.T, mu2, beta=w.MOMENTUM, alpha=rate).addmm_(h1_means.T, h2, alpha=-rate)
+        for speed, data, model in ((t0, batch, v), (t1, mu1, h1_means), (t2, mu2, h2)):
             speed.mul_(w.MOMENTUM).add_(data.sum(0) - model.sum(0), alpha=rate)
         for parameter, speed in zip(parameters, speeds):
             parameter.add_(speed)
