@@ -56,7 +56,7 @@ impl Lists {
 }
 
 fast! {
-    /// What [`add_single`] does for both halves of a tile, for bits given as lists. Rows pass in
+    /// What [`crate::tables::add_single`] does for both halves of a tile, for bits given as lists. Rows pass in
     /// strips that stay in the nearest cache while all samples pick from them.
     ///
     /// # Panics
@@ -94,7 +94,7 @@ pub(crate) fn add_single_listed_portable<'a, R: Fn(usize) -> &'a [f32; TILE] + C
 }
 
 fast! {
-    /// What [`add_quantised`] does, for bits given as lists.
+    /// What [`crate::tables::add_quantised`] does, for bits given as lists.
     ///
     /// # Panics
     ///
