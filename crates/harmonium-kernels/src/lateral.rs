@@ -7,8 +7,8 @@
 
 use crate::dispatch::fast;
 use crate::line::{Line, Row, TILE, Wide};
-use crate::random::{Site, Stream};
-use crate::response::{FULL, Uniforms, exp_neg, pack};
+use crate::random::{FULL, Site, Stream, Uniforms};
+use crate::response::{exp_neg, pack};
 use crate::update::transpose_four;
 
 /// Rows that stand side by side.

@@ -11,6 +11,7 @@
 //! (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 
 use crate::dispatch::fast;
+use crate::line::TILE;
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -39,6 +40,14 @@ impl Site {
     pub fn new(row: usize, sweep: usize, lane: usize) -> Self {
         let small = |n: usize| u32::try_from(n).unwrap_or(FORK_LANE - 1);
         Self { row: small(row), sweep: small(sweep), lane: small(lane) }
+    }
+}
+
+impl Site {
+    /// Whether its row is the first of the two that share their words.
+    #[inline(always)]
+    fn is_first(self) -> bool {
+        self.row.is_multiple_of(2)
     }
 }
 
@@ -82,7 +91,7 @@ impl Stream {
     #[inline]
     pub fn uniform(self, site: Site, unit: usize) -> f64 {
         let block = low((unit / 32 * 8 + unit % 8) as u64);
-        to_uniform(turned(site, self.words(shared(site), block)[unit % 32 / 8]))
+        to_uniform(turned(site.is_first(), self.words(shared(site), block)[unit % 32 / 8]))
     }
 
     /// Uniform variates of the units `0..out.len()`.
@@ -97,7 +106,7 @@ impl Stream {
             if i == 0 || unit.is_multiple_of(32) {
                 tile = tile_of(self, shared(site), low((unit / 32) as u64));
             }
-            *o = to_uniform(turned(site, tile[unit % 32]));
+            *o = to_uniform(turned(site.is_first(), tile[unit % 32]));
         }
     }
 
@@ -145,14 +154,62 @@ impl Stream {
 
 /// Where the words of a row stand that it shares with its neighbour.
 #[inline(always)]
-pub(crate) fn shared(site: Site) -> Site {
+fn shared(site: Site) -> Site {
     Site { row: site.row / 2, ..site }
 }
 
-/// A word as the row of `site` reads it.
+/// A word as the first or the second row of its pair reads it.
 #[inline(always)]
-pub(crate) fn turned(site: Site, word: u32) -> u32 {
-    word.rotate_left(if site.row.is_multiple_of(2) { 0 } else { 16 })
+fn turned(first: bool, word: u32) -> u32 {
+    word.rotate_left(if first { 0 } else { 16 })
+}
+
+/// What variates are below: single precision holds 24 bits.
+pub(crate) const FULL: f32 = 16_777_216.0;
+
+/// Where the variates of a tile come from.
+pub type Place = (Stream, Site, u32);
+
+/// Variates of a run of rows, up to [`Uniforms::ROWS`] of them.
+///
+/// They are the 24 high bits of [`Stream::uniform`].
+pub(crate) struct Uniforms {
+    /// Kept in memory, and filled before they are read: the compiler takes the generator apart
+    /// where its words stay in registers.
+    words: [[u32; TILE]; Self::ROWS / 2 + 1],
+    /// Where the first row stands: at 1 if it is the second of its pair.
+    lead: usize,
+}
+
+impl Uniforms {
+    /// Rows at a time.
+    pub(crate) const ROWS: usize = 16;
+
+    /// Those of rows `first..first + n` after the site of `place`.
+    #[inline(always)]
+    pub(crate) fn new((stream, site, tile): Place, first: usize, n: usize) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "rows wrap")]
+        let row = site.row.wrapping_add(first as u32);
+        let lead = (row % 2) as usize;
+        let mut words = [[0; TILE]; Self::ROWS / 2 + 1];
+        let n_pairs = (n.min(Self::ROWS) + lead).div_ceil(2);
+        for (k, words) in (0..).step_by(2).zip(&mut words[..n_pairs]) {
+            *words = stream.tile(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
+        }
+        Self { words, lead }
+    }
+
+    /// The variates of row `first + r`; never 0.
+    #[inline(always)]
+    pub(crate) fn row(&self, r: usize) -> [f32; TILE] {
+        let mut u = [0.0; TILE];
+        let at = r + self.lead;
+        let words = &self.words[at / 2];
+        for l in 0..TILE {
+            u[l] = (turned(at.is_multiple_of(2), words[l]) >> 8).cast_signed() as f32 + 0.5;
+        }
+        u
+    }
 }
 
 fast! {
@@ -175,7 +232,7 @@ fast! {
 fn bits_of_bytes_portable(stream: Stream, site: Site, bytes: &[u8], out: &mut [u64]) {
     out[..bytes.len().div_ceil(64)].fill(0);
     for (tile, chunk) in (0_u32..).zip(bytes.chunks(32)) {
-        let words = stream.tile(shared(site), tile).map(|word| turned(site, word));
+        let words = stream.tile(shared(site), tile).map(|word| turned(site.is_first(), word));
         let mut grey = [0_u8; 32];
         grey[..chunk.len()].copy_from_slice(chunk);
         let mut on = [0_u32; 32];

@@ -6,7 +6,7 @@
 
 use crate::dispatch::fast;
 use crate::line::{Fields, TILE, Wide};
-use crate::random::{Site, Stream, shared};
+use crate::random::{FULL, Place, Site, Stream, Uniforms};
 use crate::tables::LEVELS;
 
 /// $e^{-x}$, between $2^{-126}$ and $2^{126}$.
@@ -135,55 +135,6 @@ mod x86 {
             };
             bytes(0) | bytes(4) << 16
         }
-    }
-}
-
-/// What variates are below: single precision holds 24 bits.
-pub(crate) const FULL: f32 = 16_777_216.0;
-
-/// Where the variates of a tile come from.
-pub type Place = (Stream, Site, u32);
-
-/// Variates of a run of rows, up to [`Uniforms::ROWS`] of them.
-///
-/// They are the 24 high bits of [`Stream::uniform`], for which two rows share a word.
-pub(crate) struct Uniforms {
-    /// Kept in memory, and filled before they are read: the compiler takes the generator apart
-    /// where its words stay in registers.
-    words: [[u32; TILE]; Self::ROWS / 2 + 1],
-    /// The first row.
-    site: Site,
-}
-
-impl Uniforms {
-    /// Rows at a time.
-    pub(crate) const ROWS: usize = 16;
-
-    /// Those of rows `first..first + n` after the site of `place`.
-    #[inline(always)]
-    pub(crate) fn new((stream, site, tile): Place, first: usize, n: usize) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "rows wrap")]
-        let row = site.row.wrapping_add(first as u32);
-        let site = Site { row, ..site };
-        let mut words = [[0; TILE]; Self::ROWS / 2 + 1];
-        let n_pairs = (n.min(Self::ROWS) + (row % 2) as usize).div_ceil(2);
-        for (k, words) in (0..).step_by(2).zip(&mut words[..n_pairs]) {
-            *words = stream.tile(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
-        }
-        Self { words, site }
-    }
-
-    /// The variates of row `first + r`; never 0.
-    #[inline(always)]
-    pub(crate) fn row(&self, r: usize) -> [f32; TILE] {
-        let mut u = [0.0; TILE];
-        let at = r + (self.site.row % 2) as usize;
-        let words = &self.words[at / 2];
-        let turn = if at.is_multiple_of(2) { 0 } else { 16 };
-        for l in 0..TILE {
-            u[l] = (words[l].rotate_left(turn) >> 8).cast_signed() as f32 + 0.5;
-        }
-        u
     }
 }
 

@@ -154,11 +154,22 @@ fn mean_field(
     x: &State,
     settings: &Settings,
 ) -> Result<(State, Vec<f64>), Error> {
+    let means = means(machine, engine, clamp, x, settings)?;
+    let bounds = bound::unnormalised(machine, clamp, &means)?;
+    Ok((means, bounds))
+}
+
+fn means(
+    machine: &Machine,
+    engine: &Engine,
+    clamp: &Clamp,
+    x: &State,
+    settings: &Settings,
+) -> Result<State, Error> {
     settings.check()?;
     let mut means = x.clone();
     infer(machine, engine, clamp, &mut means, settings.mean_field)?;
-    let bounds = bound::unnormalised(machine, clamp, &means)?;
-    Ok((means, bounds))
+    Ok(means)
 }
 
 /// The variational bound of each row in the place of its sum: cheap, and too small where hidden
@@ -174,10 +185,10 @@ pub fn bounds(
     x: &State,
     settings: &Settings,
 ) -> Result<(Sums, Vec<Terms>), Error> {
-    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+    let terms = bound::terms(machine, clamp, &means(machine, engine, clamp, x, settings)?)?;
+    let bounds: Vec<f64> = terms.iter().map(Terms::sum).collect();
     let how = if posterior_factorises(machine, clamp) { How::Exact } else { How::Bounded };
-    let sums = Sums { how, ..Sums::exactly(bounds.clone(), bounds) };
-    Ok((sums, bound::terms(machine, clamp, &means)?))
+    Ok((Sums { how, ..Sums::exactly(bounds.clone(), bounds) }, terms))
 }
 
 /// Sums by annealing, whatever the machine is: what [`log_sums`] does where nothing else helps.
