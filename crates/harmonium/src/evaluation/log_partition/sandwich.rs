@@ -37,7 +37,7 @@ fn draw(
     if starts == Starts::Exact {
         return Ok((exact::samples(search.machine, n, stream.fork(0))?, None));
     }
-    let n_ladders = search.ladders();
+    let n_ladders = search.n_ladders(Method::Sandwich);
     let betas = schedule.betas(schedule.rungs());
     let rounds = search.tempering_sweeps(Method::Sandwich) / (n_ladders * betas.len());
     let how = Climb { n_ladders, rounds, samples: n.div_ceil(n_ladders) };
