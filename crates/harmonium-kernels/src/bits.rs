@@ -1,5 +1,7 @@
 //! Packed bit matrices: one bit per entry, each row starting at a fresh word.
 
+use crate::dispatch::fast;
+
 /// A matrix of bits, row by row, 64 to a word, lowest bit first.
 ///
 /// The bits after the last column of a row are always zero.
@@ -151,7 +153,7 @@ impl BitMatrix {
 
     /// Number of set bits.
     pub fn count_ones(&self) -> u64 {
-        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+        count(&self.words)
     }
 
     /// Writes a row as zeros and ones.
@@ -180,6 +182,15 @@ fn fetch(x: &u64) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = x;
+}
+
+fast! {
+    fn count[](words: &[u64]) -> u64 = count_portable;
+}
+
+#[inline(always)]
+fn count_portable(words: &[u64]) -> u64 {
+    words.iter().map(|w| u64::from(w.count_ones())).sum()
 }
 
 #[cfg(test)]

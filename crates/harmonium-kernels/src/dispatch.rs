@@ -14,6 +14,7 @@ pub(crate) fn wide() -> bool {
     *WIDE.get_or_init(|| {
         let has = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2");
         has && std::env::var_os("HARMONIUM_PORTABLE").is_none_or(|v| v != "1")
@@ -45,7 +46,7 @@ macro_rules! fast {
         $vis fn $name $($gen)* ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::dispatch::wide() {
-                #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+                #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
                 fn avx2 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
                     $wide($($arg),*)
                 }

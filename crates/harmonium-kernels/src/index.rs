@@ -217,7 +217,8 @@ impl Samples {
         let by_tables = self.used.columns.len() as f64 / 5.0 * (self.n as f64 + BUILD);
         self.listed = ones as f64 * LISTED < by_tables;
         if self.listed {
-            self.lists.fill(rows(parts), n_columns);
+            let ones = usize::try_from(ones).unwrap_or(usize::MAX);
+            self.lists.fill(rows(parts), (self.n, n_columns), ones);
         } else {
             self.words.fill_used(parts, &self.used);
         }

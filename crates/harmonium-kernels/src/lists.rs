@@ -17,34 +17,26 @@ pub struct Lists {
 
 /// Words of a block.
 const WORDS: usize = BLOCK / 64;
+/// Bits that are listed at once: a loop that ends after each would seldom be foreseen.
+const AHEAD: usize = 8;
 /// Words whose rows of single precision, 32 columns each, stay in the nearest cache.
 const STRIP: usize = 2;
 
 impl Lists {
-    /// Reads the rows of `bits` (words, `per_row` to each), `n_bits` bits to a row.
-    #[expect(clippy::needless_pass_by_value, reason = "what can be cloned for each block is small")]
-    pub fn fill<'a>(&mut self, rows: impl Iterator<Item = &'a [u64]> + Clone, n_bits: usize) {
-        self.positions.clear();
-        self.starts.clear();
-        self.starts.push(0);
-        // Blocks hold whole words: 320 = 5 * 64.
-        for block in (0..n_bits.div_ceil(64)).step_by(WORDS) {
-            for row in rows.clone() {
-                for (w, base) in (block..block + WORDS).zip((0_u16..).step_by(64)) {
-                    let mut word = row.get(w).copied().unwrap_or(0);
-                    while word != 0 {
-                        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-                        self.positions.push(base + word.trailing_zeros() as u16);
-                        word &= word - 1;
-                    }
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "a batch has fewer set bits"
-                    )]
-                    self.starts.push(self.positions.len() as u32);
-                }
-            }
-        }
+    /// Reads `n` rows of `n_bits` bits, in words, with `ones` bits set in all.
+    ///
+    /// # Panics
+    ///
+    /// If there are more rows, or more bits set.
+    pub fn fill<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a [u64]> + Clone,
+        (n, n_bits): (usize, usize),
+        ones: usize,
+    ) {
+        self.positions.resize(ones + AHEAD, 0);
+        self.starts.resize(n_bits.div_ceil(64 * WORDS) * n * WORDS + 1, 0);
+        list(rows, n_bits.div_ceil(64), &mut self.positions, &mut self.starts);
     }
 
     /// Those of words `words` of a block in sample `r` of `n`.
@@ -52,6 +44,52 @@ impl Lists {
         let at = (block * n + r) * WORDS;
         let (start, end) = (self.starts[at + words.start], self.starts[at + words.end]);
         &self.positions[start as usize..end as usize]
+    }
+}
+
+fast! {
+    /// Lists the set bits of rows of `n_words` words.
+    fn list[<'a, I: Iterator<Item = &'a [u64]> + Clone>](
+        rows: I,
+        n_words: usize,
+        positions: &mut [u16],
+        starts: &mut [u32],
+    ) = list_portable;
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "a batch has fewer set bits")]
+fn list_portable<'a, I: Iterator<Item = &'a [u64]> + Clone>(
+    rows: I,
+    n_words: usize,
+    positions: &mut [u16],
+    starts: &mut [u32],
+) {
+    let mut at = 0;
+    // Blocks hold whole words: 320 = 5 * 64.
+    for (block, first) in (0..n_words).step_by(WORDS).enumerate() {
+        let n = (starts.len() - 1) / (n_words.div_ceil(WORDS) * WORDS);
+        let starts = starts[block * n * WORDS..].as_chunks_mut::<WORDS>().0;
+        for (row, starts) in rows.clone().zip(starts) {
+            let words = &row[first..n_words.min(first + WORDS)];
+            for (w, start) in starts.iter_mut().enumerate() {
+                *start = at as u32;
+                let Some(&word) = words.get(w) else { continue };
+                let (mut word, mut next) = (word, at);
+                at += word.count_ones() as usize;
+                while next < at {
+                    // What stands beyond the last bit is written over.
+                    for position in &mut positions[next..next + AHEAD] {
+                        *position = (64 * w) as u16 + word.trailing_zeros() as u16;
+                        word &= word.wrapping_sub(1);
+                    }
+                    next += AHEAD;
+                }
+            }
+        }
+    }
+    if let Some(end) = starts.last_mut() {
+        *end = at as u32;
     }
 }
 

@@ -28,7 +28,8 @@ fn columns_of(bits: &BitMatrix, chunk: usize) -> Words {
 
 fn lists_of(bits: &BitMatrix) -> Lists {
     let mut lists = Lists::default();
-    lists.fill((0..bits.n_rows()).map(|r| bits.row(r)), bits.n_columns());
+    let ones = usize::try_from(bits.count_ones()).unwrap();
+    lists.fill((0..bits.n_rows()).map(|r| bits.row(r)), (bits.n_rows(), bits.n_columns()), ones);
     lists
 }
 

@@ -338,24 +338,26 @@ impl Learner {
     /// $\hat b \leftarrow \hat b + \Delta b - \sum \Delta W (\mu - t)$, $\Delta b$ with momentum.
     fn move_biases(&mut self, engine: &mut Engine, settings: &Settings) {
         for (l, layer) in engine.layers_mut().iter_mut().enumerate() {
+            let (scale, shift) = (layer.scale, layer.shift);
             let [data, model] = &self.prepared.bit_means;
-            let velocity = &mut self.bias_velocity[l];
-            for i in 0..layer.len {
-                for (k, means) in [data, model].into_iter().enumerate() {
-                    self.means[k][l][i] = layer.scale * means[l][i] + layer.shift;
-                }
-                let gradient = layer.scale * (data[l][i] - model[l][i]);
-                velocity[i] = settings.momentum * velocity[i] + settings.rate * gradient;
-                layer.bias[i] += velocity[i];
+            let (data, model) = (&data[l], &model[l]);
+            for (out, means) in self.means.iter_mut().zip([data, model]) {
+                out[l].iter_mut().zip(means).for_each(|(o, m)| *o = scale * m + shift);
+            }
+            let biases = layer.bias.iter_mut().zip(&mut self.bias_velocity[l]);
+            for ((bias, velocity), (data, model)) in biases.zip(data.iter().zip(model)) {
+                *velocity = settings.momentum * *velocity + settings.rate * scale * (data - model);
+                *bias += *velocity;
             }
         }
         for (b, outputs) in self.outputs.iter().enumerate() {
-            let (l, sources) = engine.ends(b);
+            let Engine { layers, bands, .. } = &mut *engine;
+            let band = &bands[b];
             for (p, output) in outputs.iter().enumerate() {
-                for ((columns, rows), source) in output.dots.iter().zip(&sources) {
-                    let bias = &mut engine.layers_mut()[l.0].bias[p * PANEL..];
-                    bias.iter_mut().zip(columns.0).for_each(|(b, d)| *b -= f64::from(d));
-                    let bias = &mut engine.layers_mut()[source.0].bias;
+                for ((columns, rows), link) in output.dots.iter().zip(&band.links) {
+                    let bias = &mut layers[band.layer.0].bias[p * PANEL..];
+                    bias.iter_mut().zip(&columns.0).for_each(|(b, d)| *b -= f64::from(*d));
+                    let bias = &mut layers[link.source.0].bias;
                     bias.iter_mut().zip(rows).for_each(|(b, d)| *b -= f64::from(*d));
                 }
             }
@@ -451,24 +453,21 @@ impl Prepared {
         for (l, layer) in engine.layers().iter().enumerate() {
             let (used, places) = (&mut self.used[l], &mut self.places[l]);
             let [data, model] = &self.bit_means;
+            let len = u32::try_from(layer.len).unwrap_or(u32::MAX);
+            let all_bits = self.columns.iter().all(|side| side[l].is_bits);
+            let has = |(data, model): (&f64, &f64)| *data != 0.0 || *model != 0.0;
             used.clear();
             places.clear();
-            let all_bits = self.columns.iter().all(|side| side[l].is_bits);
-            for i in 0..layer.len {
-                places.push(u32::try_from(used.len()).unwrap_or(u32::MAX));
-                if !all_bits || data[l][i] != 0.0 || model[l][i] != 0.0 {
-                    used.push(u32::try_from(i).unwrap_or(u32::MAX));
-                }
+            if !all_bits || data[l].iter().zip(&model[l]).all(has) {
+                used.extend(0..len);
+                places.extend(0..len);
+                continue;
             }
+            used.extend((0..len).zip(data[l].iter().zip(&model[l])).filter(|e| has(e.1)).map(|e| e.0));
             let n_used = u32::try_from(used.len()).unwrap_or(u32::MAX);
-            if used.len() < layer.len {
-                // An entry is used if the next one stands one further.
-                let ends = places[1..].iter().copied().chain([n_used]).collect::<Vec<_>>();
-                for (place, end) in places.iter_mut().zip(ends) {
-                    *place = if *place == end { n_used } else { *place };
-                }
-                self.columns.iter_mut().for_each(|side| side[l].words.keep_columns(used));
-            }
+            places.resize(layer.len, n_used);
+            used.iter().zip(0..).for_each(|(&i, place)| places[i as usize] = place);
+            self.columns.iter_mut().for_each(|side| side[l].words.keep_columns(used));
         }
     }
 
@@ -494,11 +493,6 @@ impl Engine {
     fn layers_and_band(&mut self, b: usize) -> (&[EngineLayer], &mut Band) {
         let Self { layers, bands, .. } = self;
         (layers, &mut bands[b])
-    }
-
-    /// The layer of a band and the sources of its links.
-    fn ends(&self, b: usize) -> (LayerId, Vec<LayerId>) {
-        (self.bands[b].layer, self.bands[b].links.iter().map(|l| l.source).collect())
     }
 
     /// Writes the parameters into `machine`, whose offsets become `offsets`.
