@@ -153,4 +153,5 @@ def dbm(work):
                 step(batch)
 
     seconds, _ = w.timed(epochs)
+    w.write_dbm(work.model_file, work.made, (w1, w2), (b0, b1, b2))
     return seconds, w.learned_dbm((w1, w2), (b0, b1, b2), work.test_rows())

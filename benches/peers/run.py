@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("item", choices=["train", "sample", "features", "score", "ais", "dbm"])
     parser.add_argument("--data", required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--made", help="what harmonium wrote, to be checked")
+    parser.add_argument("--made", help="what harmonium wrote, to be checked; of a peer that learns a DBM, where to write it")
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--betas", type=int, default=1000)

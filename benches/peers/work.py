@@ -71,6 +71,25 @@ def parameters(path, layers=("visible", "hidden")):
     return tuple(weights + [tensor(f"layers.{layer}.bias") for layer in layers])
 
 
+def write_dbm(like, path, weights, biases):
+    """Writes a harmonium model of the shape of another, with these parameters and no offsets."""
+    raw = bytearray(like.read_bytes())
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+    layers = ("visible", "hidden1", "hidden2")
+    tensors = {f"couplings.{a}.{b}.weights": x for a, b, x in zip(layers, layers[1:], weights)}
+    tensors |= {f"layers.{layer}.bias": x for layer, x in zip(layers, biases)}
+    for name, about in header.items():
+        if name == "__metadata__":
+            continue
+        values = np.asarray(tensors.get(name, np.zeros(about["shape"])), dtype="<f8")
+        assert list(values.shape) == about["shape"], f"{name} has another shape"
+        begin, end = about["data_offsets"]
+        raw[start + begin : start + end] = values.tobytes()
+    with open(path, "wb") as file:
+        file.write(raw)
+
+
 def timed(do):
     """Seconds that `do` takes, and its result."""
     start = time.perf_counter()

@@ -95,7 +95,10 @@ fn measure(
             eprintln!("({}) round {}: {}", item.letter(), round + 1, row.contender.name());
             let measured = match row.contender {
                 Contender::Ours(variant) => ours.measure(item, variant),
-                Contender::Peer(peer) => python.measure(item, peer, options, &ours.model),
+                Contender::Peer(peer) => {
+                    let learned = python.measure(item, peer, options, &ours.model_of(item));
+                    learned.and_then(|measured| with_bound(item, measured, ours, &python.made(peer)))
+                }
             };
             match measured {
                 Ok(measured) => {
@@ -107,6 +110,14 @@ fn measure(
         }
     }
     rows
+}
+
+/// Adds the bound that a deep machine reaches.
+fn with_bound(item: Item, mut measured: Measured, ours: &Ours, model: &Path) -> Fallible<Measured> {
+    if item == Item::Dbm {
+        measured.check.insert("bound".into(), ours.bound(model)?);
+    }
+    Ok(measured)
 }
 
 impl Row {

@@ -4,8 +4,9 @@ use super::contenders::{Item, Variant};
 use super::options::Options;
 use super::python::Python;
 use super::{Fallible, Measured, Places, last_line};
+use serde_json::{Map, Value};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Instant;
 
@@ -59,17 +60,19 @@ impl<'a> Ours<'a> {
             Item::Dbm => {
                 let rows = self.data("train-images-idx3-ubyte.gz");
                 let (run, tolerance) =
-                    (scratch("deep"), if variant == Variant::AtRest { "1e-3" } else { "0" });
+                    (scratch("deep"), if variant == Variant::AtRest { "0.02" } else { "0" });
+                let epochs = item.epochs(self.epochs).to_string();
                 let mut command = words(&["train", "dbm", &rows, "--hidden", "500,1000"]);
-                command.extend(words(&["--binarize", "0.5", "--epochs", "1", "--k", "5"]));
+                command.extend(words(&["--binarize", "0.5", "--epochs", &epochs, "--k", "5"]));
                 command.extend(words(&["--chains", "100", "--learning-rate", "0.01"]));
                 command.extend(words(&["--mean-field-sweeps", "10"]));
                 command.extend(words(&["--mean-field-tolerance", tolerance]));
                 command.extend(words(&LIKE_PEERS));
                 command.extend(words(&["--force", "--out", &run]));
                 let (seconds, _) = self.run(&command)?;
-                let trained = self.places.scratch.join("deep/model.safetensors");
-                Ok(Measured { seconds, check: self.python.check(item, &trained, "")? })
+                let mut check = self.python.check(item, &self.deep(), "")?;
+                check.insert("bound".into(), self.bound(&self.deep())?);
+                Ok(Measured { seconds, check })
             }
             Item::Sample => {
                 let out = scratch("samples.npy");
@@ -105,6 +108,25 @@ impl<'a> Ours<'a> {
                 Ok(Measured { seconds, check: self.python.check(item, &self.model, &reply)? })
             }
         }
+    }
+
+    /// The deep machine that was trained last.
+    fn deep(&self) -> PathBuf {
+        self.places.scratch.join("deep/model.safetensors")
+    }
+
+    /// The model a peer starts from, or whose shape it learns.
+    pub(super) fn model_of(&self, item: Item) -> PathBuf {
+        if item == Item::Dbm { self.deep() } else { self.model.clone() }
+    }
+
+    /// The variational bound of the test rows by a deep machine, in nats.
+    pub(super) fn bound(&self, model: &Path) -> Fallible<Value> {
+        let (model, rows) = (model.display().to_string(), self.data("t10k-images-idx3-ubyte.gz"));
+        let words = ["score", &model, &rows, "--method", "bound", "--betas", "10000"];
+        let (_, reply) = self.run(&words.map(ToString::to_string))?;
+        let mut reply: Map<String, Value> = serde_json::from_str(&reply)?;
+        reply.remove("bound").ok_or_else(|| "the score has no bound".into())
     }
 
     fn data(&self, file: &str) -> String {

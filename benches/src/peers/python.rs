@@ -104,10 +104,17 @@ impl<'a> Python<'a> {
             .map(|number| number.to_string());
         let mut words = vec!["--batch", &numbers[0], "--epochs", &numbers[1]];
         words.extend(["--betas", &numbers[2]]);
+        let made = self.made(peer).display().to_string();
+        words.extend(["--made", &made]);
         let mut reply = self.script(peer.name, item, model, &words)?;
         let seconds = reply.remove("seconds").and_then(|s| s.as_f64()).ok_or("it gave no time")?;
         let scale = if item == Item::Ais { Item::BETAS as f64 / options.betas as f64 } else { 1.0 };
         Ok(Measured { seconds: seconds * scale, check: checks(reply)? })
+    }
+
+    /// Where a peer writes the model it learned.
+    pub(super) fn made(&self, peer: &Peer) -> PathBuf {
+        self.places.scratch.join(format!("{}.safetensors", peer.name))
     }
 
     /// What harmonium's work produced, seen with the peers' eyes.

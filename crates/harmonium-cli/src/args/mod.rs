@@ -257,10 +257,10 @@ pub(crate) struct LogzArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sampling ln Z")]
 pub(crate) struct AnnealingArgs {
-    /// Temperatures between the base and the model [default: 4000]; for bar, rungs of a ladder
+    /// Temperatures between the base and the model [default: 4000, small models more]; for bar, rungs of a ladder
     #[arg(long, value_name = "N")]
     pub(crate) betas: Option<usize>,
-    /// Chains [default: 100]; for bar, independent ladders [default: 20]
+    /// Chains [default: 100, small models more]; for bar, independent ladders [default: 20]
     #[arg(long, value_name = "N")]
     pub(crate) chains: Option<usize>,
     /// Double the work until the interval is this narrow

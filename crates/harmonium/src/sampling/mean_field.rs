@@ -110,13 +110,19 @@ pub(crate) fn start_outwards_of_engine(
     clamp: &Clamp,
     x: &mut State,
 ) -> Result<(), Error> {
-    let mut at_rest = State::zeros(machine, 1)?;
-    machine.layer_ids().zip(offsets).for_each(|(l, offset)| at_rest.set_layer(l, offset));
+    let mut at_rest = rest(machine, offsets)?;
     let mut base = Base::of_biases(machine);
     for l in machine.layer_ids().filter(|&l| clamp.frees_layer(l)) {
         base.bias[l.0] = packed::natural_parameters(engine, &mut at_rest, l);
     }
     start_from(machine, engine, (&base, offsets), clamp, x)
+}
+
+/// One row in which every unit stands at its offset.
+fn rest(machine: &Machine, offsets: &[Vec<f64>]) -> Result<State, Error> {
+    let mut x = State::zeros(machine, 1)?;
+    machine.layer_ids().zip(offsets).for_each(|(l, offset)| x.set_layer(l, offset));
+    Ok(x)
 }
 
 fn start_from(
@@ -136,13 +142,18 @@ fn start_from(
     mark(x, clamp, Meaning::Means);
     let neighbours =
         |l: LayerId| machine.layer_ids().filter(move |&m| m != l && machine.coupled(l, m));
+    let mut at_rest = rest(machine, offsets)?;
     loop {
-        let seen = |l: LayerId| neighbours(l).filter(|m| !waiting.contains(m)).count();
-        let Some(next) = waiting.iter().position(|&l| seen(l) > 0) else { return Ok(()) };
-        let (l, seen) = (waiting[next], seen(waiting[next]));
-        let betas = vec![neighbours(l).count() as f64 / seen as f64; x.n_rows()];
-        let heat = Heat::Mixed { base, betas: &betas };
-        Walk { engine, clamp, heat, step: 1.0 }.visit_all(x, &[l], Response::Mean);
+        let seen = |m: LayerId| !waiting.contains(&m);
+        let n_seen = |l: LayerId| neighbours(l).filter(|&m| seen(m)).count();
+        let Some(next) = waiting.iter().position(|&l| n_seen(l) > 0) else { return Ok(()) };
+        let l = waiting[next];
+        let kappa = neighbours(l).count() as f64 / n_seen(l) as f64;
+        if !means::start(engine, l, (&base.bias[l.0], kappa), seen, &mut at_rest, x) {
+            let betas = vec![kappa; x.n_rows()];
+            let heat = Heat::Mixed { base, betas: &betas };
+            Walk { engine, clamp, heat, step: 1.0 }.visit_all(x, &[l], Response::Mean);
+        }
         waiting.remove(next);
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Clamp;
 use super::mean_field::{Report, iterate};
-use super::packed::held_theta;
+use super::packed::theta_from;
 use super::walk::{Heat, Response, Walk};
 use crate::machine::{Engine, LayerId, Precision, Scratch, State, with_scratch};
 use crate::units::Units;
@@ -22,15 +22,50 @@ const ROWS: usize = 64;
 
 /// Whether this way knows the units that are free, and how they are to respond.
 pub(super) fn fits(walk: &Walk<'_>, response: Response) -> bool {
-    let known = |(l, layer): (LayerId, &crate::machine::EngineLayer)| {
-        walk.clamp.holds_layer(l)
-            || (walk.clamp.frees_layer(l)
-                && layer.lateral.is_none()
-                && matches!(layer.units, Units::Binary | Units::Spin))
-    };
+    let known = |l| walk.clamp.holds_layer(l) || (walk.clamp.frees_layer(l) && knows(walk.engine, l));
     matches!((response, walk.heat), (Response::Mean, Heat::None))
         && walk.by_kernels()
-        && (0..).map(LayerId).zip(walk.engine.layers()).all(known)
+        && (0..walk.engine.layers().len()).map(LayerId).all(known)
+}
+
+/// Whether the kernels answer for the units of a layer.
+fn knows(engine: &Engine, l: LayerId) -> bool {
+    let layer = &engine.layers()[l.0];
+    let binary = matches!(layer.units, Units::Binary | Units::Spin);
+    engine.precision() != Precision::F64 && layer.lateral.is_none() && binary
+}
+
+/// Puts layer `l` at its means given $b + \kappa\sum_m W_{lm}\tilde x_m$ over the neighbours that
+/// `seen` names, $b$ being what it receives while all stand as in `at_rest`. False if the kernels
+/// do not know how.
+pub(super) fn start(
+    engine: &Engine,
+    l: LayerId,
+    (bias, kappa): (&[f64], f64),
+    seen: impl Fn(LayerId) -> bool + Sync + Copy,
+    at_rest: &mut State,
+    x: &mut State,
+) -> bool {
+    if !knows(engine, l) {
+        return false;
+    }
+    let layer = &engine.layers()[l.0];
+    let rest = theta_from(engine, l, seen, at_rest);
+    let mut theta = theta_from(engine, l, seen, x);
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    for row in theta.chunks_exact_mut(layer.len) {
+        for ((theta, rest), b) in row.iter_mut().zip(&rest).zip(bias) {
+            *theta = kappa as f32 * (*theta - rest) + (layer.scale * b) as f32;
+        }
+    }
+    let mut lines = vec![Wide::ZERO; theta.len().div_ceil(TILE)];
+    flat_mut(&mut lines)[..theta.len()].copy_from_slice(&theta);
+    probabilities(&mut lines);
+    let out = x.layers[l.0].numbers_mut();
+    for (out, p) in out.iter_mut().zip(flat_mut(&mut lines)) {
+        *out = layer.scale * f64::from(*p) + layer.shift;
+    }
+    true
 }
 
 /// Sweeps every row until it moves no more than `tolerance`.
@@ -42,7 +77,8 @@ pub(super) fn until_still(
 ) -> Vec<Report> {
     let n_rows = x.n_rows();
     let free = free_layers(walk.engine, walk.clamp);
-    let held: Vec<Vec<f32>> = free.iter().map(|&l| held_theta(walk, x, l)).collect();
+    let held = |m: LayerId| walk.clamp.holds_layer(m);
+    let held: Vec<Vec<f32>> = free.iter().map(|&l| theta_from(walk.engine, l, held, x)).collect();
     let n_pieces = n_rows.div_ceil(ROWS);
     let mut pieces: Vec<Piece<'_>> = (0..n_pieces)
         .map(|p| p * n_rows / n_pieces..(p + 1) * n_rows / n_pieces)

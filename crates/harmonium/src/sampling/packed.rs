@@ -217,14 +217,17 @@ pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> 
     out
 }
 
-/// $s\theta$ of layer `l` row by row, without what free layers send.
-pub(super) fn held_theta(walk: &Walk<'_>, x: &mut State, l: LayerId) -> Vec<f32> {
-    let (engine, clamp) = (walk.engine, walk.clamp);
+/// $s\theta$ of layer `l` row by row, with what some of its neighbours send.
+pub(super) fn theta_from(
+    engine: &Engine,
+    l: LayerId,
+    from: impl Fn(LayerId) -> bool + Sync + Copy,
+    x: &mut State,
+) -> Vec<f32> {
     let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
-    let held = |m: LayerId| clamp.holds_layer(m);
     let mut buffers = BUFFERS.take();
-    engine.prepare_from(l, held, x, &mut buffers.sources);
-    panels_of_theta_from(engine, l, held, x, &buffers.sources, &mut buffers.theta);
+    engine.prepare_from(l, from, x, &mut buffers.sources);
+    panels_of_theta_from(engine, l, from, x, &buffers.sources, &mut buffers.theta);
     let mut out = Vec::with_capacity(n_rows * len);
     for row in 0..n_rows {
         for panel in 0..len.div_ceil(PANEL) {

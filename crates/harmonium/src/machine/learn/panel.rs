@@ -22,6 +22,7 @@ pub(crate) struct PanelBuffers {
     fields: Vec<Fields>,
     sums: [Vec<Sums>; 2],
     weighted: Vec<Single>,
+    whole: Vec<Row>,
     single: Vec<Row>,
 }
 
@@ -219,7 +220,7 @@ impl PanelWork<'_> {
         scratch: &mut Scratch,
     ) {
         let (it, link) = (self.prepared, &self.links[c]);
-        let PanelBuffers { p: means, weighted, single, .. } = buffers;
+        let PanelBuffers { p: means, weighted, whole, single, .. } = buffers;
         let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
         single.resize(n_used + 1, Row::ZERO);
         single[n_used] = Row::ZERO;
@@ -229,8 +230,10 @@ impl PanelWork<'_> {
         if !starts || self.len < (p + 1) * PANEL {
             single.fill(Row::ZERO);
         }
+        let ranges = [0..it.n[0], it.n[0]..n_rows];
+        let is_bits = [0, 1].map(|k: usize| it.columns[k][link.source.0].is_bits);
         for sub in 0..PANEL / HALF {
-            if p * PANEL + sub * HALF >= self.len {
+            if p * PANEL + sub * HALF >= self.len || is_bits == [false; 2] {
                 continue;
             }
             weighted.resize(n_rows, Single::ZERO);
@@ -238,24 +241,29 @@ impl PanelWork<'_> {
                 let part = &row.0.as_chunks::<HALF>().0[sub % 2];
                 out.0.iter_mut().zip(part).for_each(|(o, x)| *o = link.gain * w * x);
             }
-            let (data, model) = weighted.split_at(it.n[0]);
-            for (k, rows) in [data, model].into_iter().enumerate() {
-                let columns = &it.columns[k][link.source.0];
-                if columns.is_bits {
-                    let words = columns.words.as_slice();
-                    let (n, row) = (rows.len(), |r: usize| &rows[r].0);
-                    let first = starts && k == 0;
-                    let sums = &mut single[..n_used];
-                    sum_single(words, n, row, sub, first, sums, &mut scratch.single);
-                } else {
-                    let x = View::rows(rows.len(), link.n_rows).transposed();
-                    let y = View::rows(rows.len(), HALF);
-                    let out = View::strided(link.n_rows, HALF, PANEL);
-                    let sums = &mut flat_mut(single)[sub * HALF..];
-                    let rows = flat(rows);
-                    multiply_add((sums, out), (&columns.numbers, x), (rows, y), 1.0);
+            for k in (0..2).filter(|&k| is_bits[k]) {
+                let rows = &weighted[ranges[k].clone()];
+                let words = it.columns[k][link.source.0].words.as_slice();
+                let (n, row) = (rows.len(), |r: usize| &rows[r].0);
+                let (first, sums) = (k == 0, &mut single[..n_used]);
+                sum_single(words, n, row, sub, first, sums, &mut scratch.single);
+            }
+        }
+        for k in (0..2).filter(|&k| !is_bits[k]) {
+            let range = ranges[k].clone();
+            let n = range.len();
+            whole.resize(n, Row::ZERO);
+            for (half, means) in means.iter().enumerate() {
+                let rows = whole.iter_mut().zip(&means[range.clone()]);
+                for ((out, row), w) in rows.zip(&it.weights[range.clone()]) {
+                    let out = &mut out.0[half * TILE..(half + 1) * TILE];
+                    out.iter_mut().zip(&row.0).for_each(|(o, x)| *o = link.gain * w * x);
                 }
             }
+            let x = View::rows(n, link.n_rows).transposed();
+            let sums = (flat_mut(single), View::rows(link.n_rows, PANEL));
+            let numbers = (it.columns[k][link.source.0].numbers.as_slice(), x);
+            multiply_add(sums, numbers, (flat(whole), View::rows(n, PANEL)), 1.0);
         }
         let sums = SingleSums::new(single, places);
         self.advance((p, c), &sums, panel, velocity, output);
