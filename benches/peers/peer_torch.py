@@ -107,13 +107,17 @@ def ais(work):
 
 
 def dbm(work):
-    """Variational EM of a deep Boltzmann machine: v W1 once per batch, then mean field; persistent chains on the other side."""
+    """Variational EM of a centered deep Boltzmann machine: v W1 once per batch, then mean field; persistent chains on the other side.
+
+    Biases are those without offsets, b - W o, which do not change when an offset moves.
+    """
     rows = torch.from_numpy(work.train_rows())
     n, (n1, n2) = work.batch, w.N_HIDDEN_DBM
     w1, w2 = w.INITIAL_STD * torch.randn(784, n1), w.INITIAL_STD * torch.randn(n1, n2)
-    b0, b1, b2 = torch.from_numpy(work.base_bias()), torch.zeros(n1), torch.zeros(n2)
-    parameters = (w1, w2, b0, b1, b2)
-    speeds = tuple(map(torch.zeros_like, parameters))
+    o0, o1, o2 = rows.mean(0), torch.full((n1,), 0.5), torch.full((n2,), 0.5)
+    b0 = torch.from_numpy(work.base_bias()) - w1 @ o1
+    b1, b2 = -(o0 @ w1) - w2 @ o2, -(o1 @ w2)
+    speeds = tuple(map(torch.zeros_like, (w1, w2, b0, b1, b2)))
     v, h1, h2 = torch.zeros(n, 784), torch.zeros(n, n1), torch.zeros(n, n2)
     h1.bernoulli_(0.5)
     drive, mu1, mu2 = torch.zeros(n, n1), torch.zeros(n, n1), torch.zeros(n, n2)
@@ -140,12 +144,20 @@ def dbm(work):
         for _ in range(w.N_SWEEPS_DBM):
             sweep()
         s1, s2, t0, t1, t2 = speeds
+        d0, d1, d2 = batch.sum(0) - v.sum(0), mu1.sum(0) - h1_means.sum(0), mu2.sum(0) - h2.sum(0)
         s1.addmm_(batch.T, mu1, beta=w.MOMENTUM, alpha=rate).addmm_(v.T, h1_means, alpha=-rate)
+        s1.addr_(d0, o1, alpha=-rate).addr_(o0, d1, alpha=-rate)
         s2.addmm_(mu1.T, mu2, beta=w.MOMENTUM, alpha=rate).addmm_(h1_means.T, h2, alpha=-rate)
-        for speed, data, model in ((t0, batch, v), (t1, mu1, h1_means), (t2, mu2, h2)):
-            speed.mul_(w.MOMENTUM).add_(data.sum(0) - model.sum(0), alpha=rate)
-        for parameter, speed in zip(parameters, speeds):
-            parameter.add_(speed)
+        s2.addr_(d1, o2, alpha=-rate).addr_(o1, d2, alpha=-rate)
+        for speed, difference in ((t0, d0), (t1, d1), (t2, d2)):
+            speed.mul_(w.MOMENTUM).add_(difference, alpha=rate)
+        w1.add_(s1)
+        w2.add_(s2)
+        b0.add_(t0).sub_(s1 @ o1)
+        b1.add_(t1).sub_(o0 @ s1).sub_(s2 @ o2)
+        b2.add_(t2).sub_(o1 @ s2)
+        o1.lerp_(mu1.mean(0), w.OFFSET_RATE)
+        o2.lerp_(mu2.mean(0), w.OFFSET_RATE)
 
     def epochs():
         for _ in range(work.epochs):

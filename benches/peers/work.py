@@ -17,6 +17,7 @@ N_CHAINS_AIS = 100
 N_HIDDEN_DBM = (500, 1000)
 N_MEAN_FIELD = 10
 N_SWEEPS_DBM = 5
+OFFSET_RATE = 0.01
 SEED = 0
 
 
@@ -53,7 +54,7 @@ class Work:
 
 
 def parameters(path, layers=("visible", "hidden")):
-    """Reads a harmonium model: weights between neighbours, then biases; offsets must be zero, for no peer has them."""
+    """Reads a harmonium model: weights between neighbours, then biases, into which offsets are folded."""
     raw = path.read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:start])
@@ -64,11 +65,14 @@ def parameters(path, layers=("visible", "hidden")):
         begin, end = about["data_offsets"]
         return np.frombuffer(raw[start + begin : start + end], dtype="<f8").reshape(about["shape"])
 
-    for layer in layers:
-        offset = f"layers.{layer}.offset"
-        assert offset not in header or not tensor(offset).any(), "the shared model must not be centered"
     weights = [tensor(f"couplings.{below}.{above}.weights") for below, above in zip(layers, layers[1:])]
-    return tuple(weights + [tensor(f"layers.{layer}.bias") for layer in layers])
+    biases = [tensor(f"layers.{layer}.bias").copy() for layer in layers]
+    names = [f"layers.{layer}.offset" for layer in layers]
+    offsets = [tensor(name) if name in header else np.zeros_like(b) for name, b in zip(names, biases)]
+    for k, between in enumerate(weights):
+        biases[k] -= between @ offsets[k + 1]
+        biases[k + 1] -= offsets[k] @ between
+    return tuple(weights + biases)
 
 
 def write_dbm(like, path, weights, biases):

@@ -75,7 +75,7 @@ impl Item {
             Self::Score => "pseudo-likelihood of 10,000 rows, 784x500".into(),
             Self::Ais => "AIS, 100 chains x 10,000 temperatures, 784x500".into(),
             Self::Dbm => format!(
-                "a DBM, 784-500-1000, epochs {}: 10 iterations of mean field, 5 sweeps of 100 chains",
+                "a centered DBM, 784-500-1000, epochs {}: 10 iterations of mean field, 5 sweeps of 100 chains",
                 self.epochs(epochs)
             ),
         }
@@ -102,7 +102,7 @@ impl Item {
             Self::Ais => "peers run fewer temperatures and are scaled linearly, unless --full",
             Self::Dbm => {
                 "harmonium: the whole process, file to finished model; the second row stops mean field where a \
-                 row moves by less than 0.02. bound: the variational bound of the test rows by what each learned, \
+                 row moves by less than 0.001. bound: the variational bound of the test rows by what each learned, \
                  all by `harmonium score`"
             }
         }

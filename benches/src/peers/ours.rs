@@ -11,7 +11,9 @@ use std::process::Output;
 use std::time::Instant;
 
 /// What the peers do and no more: harmonium's defaults also center, decay the rate and penalise weights.
-const LIKE_PEERS: [&str; 7] = ["--momentum", "0.5", "--decay", "1", "--l2", "0", "--no-center"];
+const LIKE_PEERS: [&str; 7] = ["--no-center", "--momentum", "0.5", "--decay", "1", "--l2", "0"];
+/// Deep machines are centered, by the peers as well.
+const CENTERED: usize = 1;
 
 /// The release binary and the model that all contenders share.
 pub(super) struct Ours<'a> {
@@ -60,14 +62,14 @@ impl<'a> Ours<'a> {
             Item::Dbm => {
                 let rows = self.data("train-images-idx3-ubyte.gz");
                 let (run, tolerance) =
-                    (scratch("deep"), if variant == Variant::AtRest { "0.02" } else { "0" });
+                    (scratch("deep"), if variant == Variant::AtRest { "0.001" } else { "0" });
                 let epochs = item.epochs(self.epochs).to_string();
                 let mut command = words(&["train", "dbm", &rows, "--hidden", "500,1000"]);
                 command.extend(words(&["--binarize", "0.5", "--epochs", &epochs, "--k", "5"]));
                 command.extend(words(&["--chains", "100", "--learning-rate", "0.01"]));
                 command.extend(words(&["--mean-field-sweeps", "10"]));
                 command.extend(words(&["--mean-field-tolerance", tolerance]));
-                command.extend(words(&LIKE_PEERS));
+                command.extend(words(&LIKE_PEERS[CENTERED..]));
                 command.extend(words(&["--force", "--out", &run]));
                 let (seconds, _) = self.run(&command)?;
                 let mut check = self.python.check(item, &self.deep(), "")?;

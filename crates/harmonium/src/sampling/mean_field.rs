@@ -10,7 +10,7 @@ use super::gibbs::mark;
 use super::walk::{Heat, Response, Walk, in_tasks};
 use super::{means, packed};
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, Meaning, State};
+use crate::machine::{Engine, LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -81,12 +81,12 @@ pub fn mean_field(
 }
 
 /// Starts the free layers from what is held, outwards from it: a place from which mean field needs
-/// few sweeps (Salakhutdinov & Hinton 2009 start theirs like this).
+/// one or two sweeps.
 ///
-/// A layer sees those of its neighbours that are held or were started before it, and counts what
-/// they send as often as it takes to stand for all: with $\kappa$ = neighbours over neighbours seen
-/// its means are those of $b_l + \kappa\sum_m W_{lm}\tilde x_m$. On a chain every layer but the
-/// last doubles what comes from below. Layers that nothing held reaches are put at their offsets.
+/// A layer sees those of its neighbours that are held or were started before it; the others stand
+/// at their offsets and send nothing, which in a centered machine is their best guess.
+/// Salakhutdinov & Hinton (2009) count what comes from below twice, to stand for what is missing
+/// from above: that starts farther from the fixed point, with and without centering.
 ///
 /// # Errors
 ///
@@ -98,11 +98,10 @@ pub fn start_outwards(
     x: &mut State,
 ) -> Result<(), Error> {
     let offsets: Vec<Vec<f64>> = machine.layers().iter().map(|l| l.offset.clone()).collect();
-    start_from(machine, engine, (&Base::of_biases(machine), &offsets), clamp, x)
+    start_outwards_of_engine(machine, engine, &offsets, clamp, x)
 }
 
-/// The same for an engine that has learned since the machine was written, without lateral
-/// couplings. Biases are what units receive while all others stand at their offsets.
+/// The same for an engine that has learned since the machine was written.
 pub(crate) fn start_outwards_of_engine(
     machine: &Machine,
     engine: &Engine,
@@ -110,52 +109,27 @@ pub(crate) fn start_outwards_of_engine(
     clamp: &Clamp,
     x: &mut State,
 ) -> Result<(), Error> {
-    let mut at_rest = rest(machine, offsets)?;
-    let mut base = Base::of_biases(machine);
-    for l in machine.layer_ids().filter(|&l| clamp.frees_layer(l)) {
-        base.bias[l.0] = packed::natural_parameters(engine, &mut at_rest, l);
-    }
-    start_from(machine, engine, (&base, offsets), clamp, x)
-}
-
-/// One row in which every unit stands at its offset.
-fn rest(machine: &Machine, offsets: &[Vec<f64>]) -> Result<State, Error> {
-    let mut x = State::zeros(machine, 1)?;
-    machine.layer_ids().zip(offsets).for_each(|(l, offset)| x.set_layer(l, offset));
-    Ok(x)
-}
-
-fn start_from(
-    machine: &Machine,
-    engine: &Engine,
-    (base, offsets): (&Base, &[Vec<f64>]),
-    clamp: &Clamp,
-    x: &mut State,
-) -> Result<(), Error> {
     clamp.check(machine, x.n_rows())?;
     x.check(machine)?;
     let mut waiting: Vec<LayerId> = machine.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
     for &l in &waiting {
-        // At the offset a neighbour sends nothing.
         x.set_layer(l, &offsets[l.0].repeat(x.n_rows()));
     }
     mark(x, clamp, Meaning::Means);
-    let neighbours =
-        |l: LayerId| machine.layer_ids().filter(move |&m| m != l && machine.coupled(l, m));
-    let mut at_rest = rest(machine, offsets)?;
-    loop {
-        let seen = |m: LayerId| !waiting.contains(&m);
-        let n_seen = |l: LayerId| neighbours(l).filter(|&m| seen(m)).count();
-        let Some(next) = waiting.iter().position(|&l| n_seen(l) > 0) else { return Ok(()) };
+    let mut at_rest = State::zeros(machine, 1)?;
+    machine.layer_ids().zip(offsets).for_each(|(l, offset)| at_rest.set_layer(l, offset));
+    let sees = |l: LayerId, waiting: &[LayerId]| {
+        machine.layer_ids().any(|m| m != l && machine.coupled(l, m) && !waiting.contains(&m))
+    };
+    while let Some(next) = waiting.iter().position(|&l| sees(l, &waiting)) {
         let l = waiting[next];
-        let kappa = neighbours(l).count() as f64 / n_seen(l) as f64;
-        if !means::start(engine, l, (&base.bias[l.0], kappa), seen, &mut at_rest, x) {
-            let betas = vec![kappa; x.n_rows()];
-            let heat = Heat::Mixed { base, betas: &betas };
-            Walk { engine, clamp, heat, step: 1.0 }.visit_all(x, &[l], Response::Mean);
+        let waits = |m: LayerId| waiting.contains(&m);
+        if !means::start(engine, l, waits, &mut at_rest, x) {
+            visit_means(engine, clamp, x, &[l]);
         }
         waiting.remove(next);
     }
+    Ok(())
 }
 
 /// Sweeps every row until it moves no more than `tolerance`.

@@ -35,14 +35,12 @@ fn knows(engine: &Engine, l: LayerId) -> bool {
     engine.precision() != Precision::F64 && layer.lateral.is_none() && binary
 }
 
-/// Puts layer `l` at its means given $b + \kappa\sum_m W_{lm}\tilde x_m$ over the neighbours that
-/// `seen` names, $b$ being what it receives while all stand as in `at_rest`. False if the kernels
-/// do not know how.
+/// Puts layer `l` at its means given the rest, where the neighbours that wait stand as in `at_rest`
+/// in every row: what they send is multiplied once. False if the kernels do not know the units.
 pub(super) fn start(
     engine: &Engine,
     l: LayerId,
-    (bias, kappa): (&[f64], f64),
-    seen: impl Fn(LayerId) -> bool + Sync + Copy,
+    waits: impl Fn(LayerId) -> bool + Sync + Copy,
     at_rest: &mut State,
     x: &mut State,
 ) -> bool {
@@ -50,13 +48,11 @@ pub(super) fn start(
         return false;
     }
     let layer = &engine.layers()[l.0];
-    let rest = theta_from(engine, l, seen, at_rest);
-    let mut theta = theta_from(engine, l, seen, x);
-    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    let alone = theta_from(engine, l, |_| false, at_rest);
+    let waiting = theta_from(engine, l, waits, at_rest);
+    let mut theta = theta_from(engine, l, |m| !waits(m), x);
     for row in theta.chunks_exact_mut(layer.len) {
-        for ((theta, rest), b) in row.iter_mut().zip(&rest).zip(bias) {
-            *theta = kappa as f32 * (*theta - rest) + (layer.scale * b) as f32;
-        }
+        row.iter_mut().zip(waiting.iter().zip(&alone)).for_each(|(t, (w, a))| *t += w - a);
     }
     let mut lines = vec![Wide::ZERO; theta.len().div_ceil(TILE)];
     flat_mut(&mut lines)[..theta.len()].copy_from_slice(&theta);

@@ -172,7 +172,7 @@ impl Default for Plan {
             initial_std: 0.01,
             posterior_sweeps: 10,
             mean_field_sweeps: 30,
-            mean_field_tolerance: 1e-5,
+            mean_field_tolerance: 1e-3,
         }
     }
 }
