@@ -97,7 +97,8 @@ fn measure(
                 Contender::Ours(variant) => ours.measure(item, variant),
                 Contender::Peer(peer) => {
                     let learned = python.measure(item, peer, options, &ours.model_of(item));
-                    learned.and_then(|measured| with_bound(item, measured, ours, &python.made(peer)))
+                    learned
+                        .and_then(|measured| with_bound(item, measured, ours, &python.made(peer)))
                 }
             };
             match measured {

@@ -59,6 +59,7 @@ fast! {
 
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "a batch has fewer set bits")]
+#[expect(clippy::needless_pass_by_value, reason = "what can be cloned for each block is small")]
 fn list_portable<'a, I: Iterator<Item = &'a [u64]> + Clone>(
     rows: I,
     n_words: usize,

@@ -22,7 +22,8 @@ const ROWS: usize = 64;
 
 /// Whether this way knows the units that are free, and how they are to respond.
 pub(super) fn fits(walk: &Walk<'_>, response: Response) -> bool {
-    let known = |l| walk.clamp.holds_layer(l) || (walk.clamp.frees_layer(l) && knows(walk.engine, l));
+    let known =
+        |l| walk.clamp.holds_layer(l) || (walk.clamp.frees_layer(l) && knows(walk.engine, l));
     matches!((response, walk.heat), (Response::Mean, Heat::None))
         && walk.by_kernels()
         && (0..walk.engine.layers().len()).map(LayerId).all(known)

@@ -387,7 +387,8 @@ pub fn log_partition(
 /// units, nor more than four times as many chains and temperatures.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
 fn ease(machine: &Machine) -> usize {
-    let of_units = |l| machine.layer(l).bias.len() * if machine.has_lateral(l) { 1000 } else { 200 };
+    let of_units =
+        |l| machine.layer(l).bias.len() * if machine.has_lateral(l) { 1000 } else { 200 };
     let cost = machine.n_parameters() + machine.layer_ids().map(of_units).sum::<usize>();
     (650_000.0 / cost as f64).sqrt().clamp(1.0, 4.0) as usize
 }

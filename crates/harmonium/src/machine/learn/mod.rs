@@ -463,7 +463,9 @@ impl Prepared {
                 places.extend(0..len);
                 continue;
             }
-            used.extend((0..len).zip(data[l].iter().zip(&model[l])).filter(|e| has(e.1)).map(|e| e.0));
+            used.extend(
+                (0..len).zip(data[l].iter().zip(&model[l])).filter(|e| has(e.1)).map(|e| e.0),
+            );
             let n_used = u32::try_from(used.len()).unwrap_or(u32::MAX);
             places.resize(layer.len, n_used);
             used.iter().zip(0..).for_each(|(&i, place)| places[i as usize] = place);
