@@ -33,19 +33,18 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let Some(Cli { common, command }) = args::parse()? else { return Ok(()) };
-    common.start_threads()?;
-    match command {
-        Command::Demo(args) => commands::demo::run(&args, &common),
-        Command::Train(command) => commands::train::run(&command, &common),
-        Command::Sample(args) => commands::sample::run(&args, &common),
-        Command::Complete(args) => commands::complete::run(&args, &common),
-        Command::Score(args) => commands::score::run(&args, &common),
-        Command::Logz(args) => commands::logz::run(&args, &common),
-        Command::Features(args) => commands::features::run(&args, &common),
-        Command::Inspect(args) => commands::inspect::run(&args, &common),
-        Command::Report(args) => commands::report::run(&args, &common),
-        Command::Convert(args) => commands::convert::run(&args, &common),
-        Command::Data(args) => commands::data::run(&args, &common),
+    common.on_threads(|| match &command {
+        Command::Demo(args) => commands::demo::run(args, &common),
+        Command::Train(command) => commands::train::run(command, &common),
+        Command::Sample(args) => commands::sample::run(args, &common),
+        Command::Complete(args) => commands::complete::run(args, &common),
+        Command::Score(args) => commands::score::run(args, &common),
+        Command::Logz(args) => commands::logz::run(args, &common),
+        Command::Features(args) => commands::features::run(args, &common),
+        Command::Inspect(args) => commands::inspect::run(args, &common),
+        Command::Report(args) => commands::report::run(args, &common),
+        Command::Convert(args) => commands::convert::run(args, &common),
+        Command::Data(args) => commands::data::run(args, &common),
         Command::Completions(args) => render::script(&args::completions(args.shell)),
-    }
+    })
 }

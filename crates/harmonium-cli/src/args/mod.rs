@@ -57,19 +57,30 @@ impl Common {
         }
     }
 
-    /// Sets the number of threads of the whole process.
-    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
-        let Some(n) = self.threads else { return Ok(()) };
-        if n == 0 || n > 4096 {
-            return Err(Failure::new(
-                format!("`--threads {n}` is not possible: it goes from 1 to 4096"),
-                "leave `--threads` out to use all cores",
-            ));
+    /// Does `work` in a pool of as many threads as were asked for, which the whole process uses.
+    pub(crate) fn on_threads(
+        &self,
+        work: impl FnOnce() -> Result<(), Failure> + Send,
+    ) -> Result<(), Failure> {
+        let mut pool = rayon::ThreadPoolBuilder::new().stack_size(STACK);
+        if let Some(n) = self.threads {
+            if n == 0 || n > 4096 {
+                return Err(Failure::new(
+                    format!("`--threads {n}` is not possible: it goes from 1 to 4096"),
+                    "leave `--threads` out to use all cores",
+                ));
+            }
+            pool = pool.num_threads(n);
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build_global();
-        pool.map_err(|e| Failure::new(format!("cannot start {n} threads: {e}"), "ask for fewer"))
+        pool.build_global()
+            .map_err(|e| Failure::new(format!("cannot start threads: {e}"), "ask for fewer"))?;
+        // Inside the pool, so that a parallel part wakes one thread less.
+        rayon::scope(|_| work())
     }
 }
+
+/// Bytes of stack of a thread: as many as the first thread of a process usually has.
+const STACK: usize = 8 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -4,6 +4,7 @@
 //! s\rangle_\text{model}$ from two estimators, adds penalties, and lets the optimiser move the
 //! parameters. [`Plan`] says how; observers watch and may stop it, and never change it.
 
+mod awake;
 mod dbn;
 mod greedy;
 mod init;

@@ -1,5 +1,6 @@
 //! The loop.
 
+use super::awake::Awake;
 use super::observer::Observer;
 use super::plan::Plan;
 use super::source::Presented;
@@ -331,6 +332,7 @@ impl<'d> Trainer<'d> {
     ///
     /// If an estimator cannot do its work (too many terms, no memory).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
+        let _awake = self.learner.as_ref().and_then(|_| Awake::new());
         while self.epoch < self.plan.epochs {
             let report = match self.step() {
                 Ok(report) => report,
