@@ -30,6 +30,9 @@ use rayon::prelude::*;
 /// Products below which waking other threads costs more than they save.
 const WORTH_THREADS: usize = 2_000_000;
 
+/// Bits below which it is not worth it to describe the rows by several threads.
+const WORTH_PREPARING: usize = 50_000;
+
 /// The rows of one side of the gradient.
 pub(crate) struct SideRows<'a> {
     pub(crate) state: &'a mut State,
@@ -209,55 +212,33 @@ impl Learner {
         let bits = |l: usize| sides.iter().all(|side| side.state.layers[l].bits().is_some());
         it.fields.clear();
         it.fields.extend((0..n_layers).map(|l| quantised && bits(l)));
-        for (k, side) in sides.iter_mut().enumerate() {
-            it.apart[k].resize_with(n_layers, Source::default);
-            it.columns[k].resize_with(n_layers, Columns::default);
-            it.bit_means[k].resize(n_layers, Vec::new());
+        let sides = &*sides;
+        let Prepared { columns, bit_means, stacked, apart, fields, uniform, .. } = it;
+        let ([data, model], [data_means, model_means]) = (columns, bit_means);
+        let describe_side = |k: usize, columns: &mut Vec<Columns>, means: &mut Vec<Vec<f64>>| {
+            columns.resize_with(n_layers, Columns::default);
+            means.resize(n_layers, Vec::new());
             for (l, layer) in engine.layers().iter().enumerate() {
-                let l = LayerId(l);
-                if side.pending.contains(&l) {
-                    it.bit_means[k][l.0].resize(layer.len, 0.0);
-                    it.columns[k][l.0].is_bits = false;
-                    continue;
-                }
-                let rows = &side.state.layers[l.0];
-                let columns = &mut it.columns[k][l.0];
-                columns.is_bits = rows.bits().is_some();
-                if let Some(bits) = rows.bits() {
-                    let chunk = if it.fields[l.0] { FIELD_CHUNK } else { CHUNK };
-                    columns.words.fill_columns(bits, chunk);
-                } else {
-                    columns.numbers.clear();
-                    let (s, t) = (layer.scale, layer.shift);
-                    let bits = rows.numbers().iter().map(|x| ((x - t) / s) as f32);
-                    columns.numbers.extend(bits);
-                }
-                let uniform = it.uniform[k].is_some();
-                bit_means(rows, columns, layer, side.weights, uniform, &mut it.bit_means[k][l.0]);
+                let how = (fields[l], uniform[k].is_some());
+                describe(&sides[k], (LayerId(l), layer), how, &mut columns[l], &mut means[l]);
             }
+        };
+        let mut take_up = || take_up_sources(engine, sides, stacked, apart);
+        let size = it.n.iter().sum::<usize>()
+            * engine.layers().iter().map(|layer| layer.len).sum::<usize>();
+        if size > WORTH_PREPARING && rayon::current_num_threads() > 1 {
+            rayon::join(take_up, || {
+                rayon::join(
+                    || describe_side(0, data, data_means),
+                    || describe_side(1, model, model_means),
+                )
+            });
+        } else {
+            take_up();
+            describe_side(0, data, data_means);
+            describe_side(1, model, model_means);
         }
-        it.find_used(engine);
-        for band in &engine.bands {
-            for link in &band.links {
-                let m = link.source.0;
-                let [a, b] = [0, 1].map(|k: usize| sides[k].state.layers[m].bits());
-                match (stacks(band, sides), a, b) {
-                    (true, Some(a), Some(b)) => it.stacked[m].set_bits(&[a, b]),
-                    _ => {
-                        for (k, side) in sides.iter().enumerate() {
-                            if side.pending.contains(&band.layer) {
-                                let rows = &side.state.layers[m];
-                                match rows.bits() {
-                                    Some(bits) => it.apart[k][m].set_bits(&[bits]),
-                                    None => it.apart[k][m]
-                                        .set_numbers(rows.numbers(), engine.layers()[m].shift),
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+        self.prepared.find_used(engine);
     }
 
     fn move_band(
@@ -420,6 +401,62 @@ fn stacks(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
 fn all_bits(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
     let bits = |side: &SideRows<'_>, l: LayerId| side.state.layers[l.0].bits().is_some();
     sides.iter().all(|side| band.links.iter().all(|link| bits(side, link.source)))
+}
+
+/// The rows of a layer column by column, and their means; `fields` and `uniform` as in
+/// [`Prepared`]. Of a layer that waits for its means there is nothing to say yet.
+#[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+fn describe(
+    side: &SideRows<'_>,
+    (l, layer): (LayerId, &EngineLayer),
+    (fields, uniform): (bool, bool),
+    columns: &mut Columns,
+    means: &mut Vec<f64>,
+) {
+    if side.pending.contains(&l) {
+        means.resize(layer.len, 0.0);
+        columns.is_bits = false;
+        return;
+    }
+    let rows = &side.state.layers[l.0];
+    columns.is_bits = rows.bits().is_some();
+    if let Some(bits) = rows.bits() {
+        columns.words.fill_columns(bits, if fields { FIELD_CHUNK } else { CHUNK });
+    } else {
+        let (s, t) = (layer.scale, layer.shift);
+        columns.numbers.clear();
+        columns.numbers.extend(rows.numbers().iter().map(|x| ((x - t) / s) as f32));
+    }
+    bit_means(rows, columns, layer, side.weights, uniform, means);
+}
+
+/// Takes up what each band multiplies: rows of both sides on top of each other where both wait for
+/// its means and send bits, else side by side.
+fn take_up_sources(
+    engine: &Engine,
+    sides: &[SideRows<'_>; 2],
+    stacked: &mut [Source],
+    apart: &mut [Vec<Source>; 2],
+) {
+    for band in &engine.bands {
+        for link in &band.links {
+            let m = link.source.0;
+            let [a, b] = [0, 1].map(|k: usize| sides[k].state.layers[m].bits());
+            if let (true, Some(a), Some(b)) = (stacks(band, sides), a, b) {
+                stacked[m].set_bits(&[a, b]);
+                continue;
+            }
+            let waiting = sides.iter().zip(&mut *apart);
+            for (side, apart) in waiting.filter(|(s, _)| s.pending.contains(&band.layer)) {
+                apart.resize_with(sides[0].state.layers.len(), Source::default);
+                let rows = &side.state.layers[m];
+                match rows.bits() {
+                    Some(bits) => apart[m].set_bits(&[bits]),
+                    None => apart[m].set_numbers(rows.numbers(), engine.layers()[m].shift),
+                }
+            }
+        }
+    }
 }
 
 /// $\sum_r w_r u_r$ of a layer.
