@@ -28,7 +28,7 @@ impl Estimator for Contrastive {
         let factorises = posterior_factorises(machine, &data);
         let free = Clamp::none();
         self.weights = normalised(batch);
-        let last = last_free_block(machine, &free);
+        let last = last_free_block(engine, &free);
         let defer = deferrable(context, &last);
         let mut x = match self.particles.take() {
             // One sweep over hidden units that see only the data forgets where they were.

@@ -40,11 +40,11 @@ impl Estimator for ClampedGibbs {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, batch, .. } = *context;
+        let Context { engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         let mut x = sample_posterior(context, &clamp, self.sweeps)?;
         self.weights = normalised(batch);
-        let last = last_free_block(machine, &clamp);
+        let last = last_free_block(engine, &clamp);
         if deferrable(context, &last) {
             let state = self.particles.insert(x);
             return Ok(Side::Particles {

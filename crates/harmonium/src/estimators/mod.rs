@@ -162,8 +162,8 @@ fn deferrable(context: &Context<'_>, layers: &[LayerId]) -> bool {
 
 /// The last block of the schedule that has something free in it: the one whose conditional means
 /// replace samples in the statistics.
-fn last_free_block(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
-    let blocks = machine.schedule().into_iter().rev();
-    let mut free = blocks.map(|b| b.into_iter().filter(|&l| clamp.frees_layer(l)).collect());
-    free.find(|b: &Vec<LayerId>| !b.is_empty()).unwrap_or_default()
+fn last_free_block(engine: &Engine, clamp: &Clamp) -> Vec<LayerId> {
+    let free = |l: &LayerId| clamp.frees_layer(*l);
+    let last = engine.schedule().iter().rev().find(|block| block.iter().any(free));
+    last.map(|block| block.iter().copied().filter(free).collect()).unwrap_or_default()
 }

@@ -42,7 +42,7 @@ impl Estimator for Persistent {
             None => Chains::new(machine, self.n_chains, stream.fork(0))?,
         };
         let free = Clamp::none();
-        let last = last_free_block(machine, &free);
+        let last = last_free_block(engine, &free);
         if deferrable(context, &last) {
             chains.advance_open(machine, engine, k, stream.fork(1))?;
             let state = self.chains.insert(chains).state_mut();

@@ -65,7 +65,7 @@ impl Estimator for Tempered {
         let state = self.particles.insert(ladders.targets(machine)?);
         self.ladders = Some(ladders);
         let free = Clamp::none();
-        average_block(engine, &free, state, &last_free_block(machine, &free));
+        average_block(engine, &free, state, &last_free_block(engine, &free));
         Ok(particles(state, &self.weights))
     }
 

@@ -38,6 +38,9 @@ pub(super) fn sample_sweeps(
     stream: Stream,
 ) {
     mark(x, walk.clamp, Meaning::Values);
+    if sweeps.is_empty() {
+        return;
+    }
     if walk.by_kernels() {
         let active: Vec<usize> = (0..x.n_rows()).collect();
         let mut change = vec![0.0; x.n_rows()];
