@@ -152,6 +152,11 @@ pub(crate) struct Scratch {
 }
 
 impl Band {
+    /// Number of weights towards the layer.
+    pub(super) fn n_weights(&self) -> usize {
+        self.links.iter().map(|link| link.n_rows).sum::<usize>() * self.len
+    }
+
     pub(super) fn new(layer: LayerId, len: usize, links: Vec<Link>, quantised: bool) -> Self {
         let panel = |link: &Link| {
             let n = link.n_rows;

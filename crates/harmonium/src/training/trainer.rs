@@ -332,7 +332,8 @@ impl<'d> Trainer<'d> {
     ///
     /// If an estimator cannot do its work (too many terms, no memory).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
-        let _awake = self.learner.as_ref().and_then(|_| Awake::new());
+        let parallel = Learner::is_parallel(&self.engine, 2 * self.plan.batch);
+        let _awake = if self.learner.is_some() && parallel { Awake::new() } else { None };
         while self.epoch < self.plan.epochs {
             let report = match self.step() {
                 Ok(report) => report,

@@ -152,6 +152,11 @@ impl Learner {
         }
     }
 
+    /// Whether a step with so many rows, those of both sides, has work for several threads.
+    pub(crate) fn is_parallel(engine: &Engine, n_rows: usize) -> bool {
+        engine.bands.iter().any(|band| band.n_weights() * n_rows > WORTH_THREADS)
+    }
+
     /// Moves all parameters of the engine by one step.
     pub(crate) fn step(
         &mut self,
@@ -269,13 +274,13 @@ impl Learner {
             draws: [0, 1].map(|k: usize| sides[k].draw),
             settings,
         };
-        let size = band.links.iter().map(|l| l.n_rows).sum::<usize>() * band.len * n_rows;
+        let parallel = band.n_weights() * n_rows > WORTH_THREADS;
         let panels = band.panels.par_iter_mut().zip(&mut self.velocity[b]);
         let panels = panels.zip(&mut self.outputs[b]).enumerate();
         let run = |(p, ((panel, velocity), output)): (usize, OnePanel<'_>)| {
             with_scratch(|scratch| work.run(p, panel, velocity, output, scratch));
         };
-        if size > WORTH_THREADS && rayon::current_num_threads() > 1 {
+        if parallel && rayon::current_num_threads() > 1 {
             panels.for_each(run);
         } else {
             let panels = band.panels.iter_mut().zip(&mut self.velocity[b]);
