@@ -36,7 +36,7 @@ impl Lists {
     ) {
         self.positions.resize(ones + AHEAD, 0);
         self.starts.resize(n_bits.div_ceil(64 * WORDS) * n * WORDS + 1, 0);
-        list(rows, n_bits.div_ceil(64), &mut self.positions, &mut self.starts);
+        list(rows, (n, n_bits.div_ceil(64)), &mut self.positions, &mut self.starts);
     }
 
     /// Those of words `words` of a block in sample `r` of `n`.
@@ -48,10 +48,10 @@ impl Lists {
 }
 
 fast! {
-    /// Lists the set bits of rows of `n_words` words.
+    /// Lists the set bits of `n` rows of `n_words` words, as [`Lists`] holds them.
     fn list[<'a, I: Iterator<Item = &'a [u64]> + Clone>](
         rows: I,
-        n_words: usize,
+        shape: (usize, usize),
         positions: &mut [u16],
         starts: &mut [u32],
     ) = list_portable;
@@ -62,14 +62,13 @@ fast! {
 #[expect(clippy::needless_pass_by_value, reason = "what can be cloned for each block is small")]
 fn list_portable<'a, I: Iterator<Item = &'a [u64]> + Clone>(
     rows: I,
-    n_words: usize,
+    (n, n_words): (usize, usize),
     positions: &mut [u16],
     starts: &mut [u32],
 ) {
     let mut at = 0;
     // Blocks hold whole words: 320 = 5 * 64.
     for (block, first) in (0..n_words).step_by(WORDS).enumerate() {
-        let n = (starts.len() - 1) / (n_words.div_ceil(WORDS) * WORDS);
         let starts = starts[block * n * WORDS..].as_chunks_mut::<WORDS>().0;
         for (row, starts) in rows.clone().zip(starts) {
             let words = &row[first..n_words.min(first + WORDS)];

@@ -41,9 +41,7 @@ impl Site {
         let small = |n: usize| u32::try_from(n).unwrap_or(FORK_LANE - 1);
         Self { row: small(row), sweep: small(sweep), lane: small(lane) }
     }
-}
 
-impl Site {
     /// Whether its row is the first of the two that share their words.
     #[inline(always)]
     fn is_first(self) -> bool {

@@ -72,8 +72,12 @@ impl Common {
             }
             pool = pool.num_threads(n);
         }
-        pool.build_global()
-            .map_err(|e| Failure::new(format!("cannot start threads: {e}"), "ask for fewer"))?;
+        let many = self
+            .threads
+            .map_or_else(|| "a thread for each core".into(), |n| format!("{n} threads"));
+        pool.build_global().map_err(|e| {
+            Failure::new(format!("cannot start {many}: {e}"), "ask for fewer with `--threads N`")
+        })?;
         // Inside the pool, so that a parallel part wakes one thread less.
         rayon::scope(|_| work())
     }
@@ -268,7 +272,8 @@ pub(crate) struct LogzArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sampling ln Z")]
 pub(crate) struct AnnealingArgs {
-    /// Temperatures between the base and the model [default: 4000, small models more]; for bar, rungs of a ladder
+    /// Temperatures between the base and the model [default: 4000, small models more]; for bar,
+    /// rungs of a ladder
     #[arg(long, value_name = "N")]
     pub(crate) betas: Option<usize>,
     /// Chains [default: 100, small models more]; for bar, independent ladders [default: 20]

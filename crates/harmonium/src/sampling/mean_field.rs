@@ -81,7 +81,7 @@ pub fn mean_field(
 }
 
 /// Starts the free layers from what is held, outwards from it: a place from which mean field needs
-/// one or two sweeps.
+/// few sweeps.
 ///
 /// A layer sees those of its neighbours that are held or were started before it; the others stand
 /// at their offsets and send nothing, which in a centered machine is their best guess.

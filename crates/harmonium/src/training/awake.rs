@@ -1,8 +1,8 @@
 //! Threads that do not fall asleep between the parallel parts of a step.
 //!
 //! A step of a millisecond has several parallel parts with serial work between them. A thread that
-//! finds nothing to do goes to sleep there, and waking it takes as long as a tenth of its part. As
-//! long as [`Awake`] lives, the other threads of the pool look for work without end instead.
+//! finds nothing to do goes to sleep there, and has to be woken. As long as [`Awake`] lives, the
+//! other threads of the pool look for work without end instead.
 
 use rayon::Yield;
 use std::sync::Arc;
