@@ -3,8 +3,8 @@
 use crate::bits::BitMatrix;
 use crate::dispatch::fast;
 use crate::lists::Lists;
+use crate::pairs::{self, Pairs};
 use crate::tables::{BLOCK, CHUNK};
-use std::ops::Range;
 
 const MASK: u64 = (1 << CHUNK) - 1;
 
@@ -34,15 +34,18 @@ impl Words {
     ///
     /// If a word cannot hold the chunk.
     pub fn fill_columns(&mut self, bits: &BitMatrix, chunk: usize) {
-        assert!(chunk <= 64 && chunk.is_multiple_of(4), "a word holds at most 64 rows");
+        assert!((1..=64).contains(&chunk), "a word holds at most 64 rows");
         let (n_rows, n) = (bits.n_rows(), bits.n_columns());
         self.n = n;
-        self.words.clear();
         self.words.resize(n_rows.div_ceil(chunk) * n, 0);
         for (k, out) in self.words.chunks_mut(n.max(1)).enumerate() {
-            let end = n_rows.min((k + 1) * chunk);
-            for first in (k * chunk..end).step_by(8) {
-                add_eight_rows(bits, first..end.min(first + 8), first - k * chunk, out);
+            let rows = k * chunk..n_rows.min((k + 1) * chunk);
+            for (w, out) in out.chunks_mut(64).enumerate() {
+                let mut square = [[0; 8]; 8];
+                for (i, r) in rows.clone().enumerate() {
+                    square[i % 8][i / 8] = bits.row(r)[w];
+                }
+                out.copy_from_slice(&transpose_64(&square).as_flattened()[..out.len()]);
             }
         }
     }
@@ -97,36 +100,36 @@ fn add_counts_portable(words: &[u64], counts: &mut [u32]) {
     counts.iter_mut().zip(words).for_each(|(c, w)| *c += w.count_ones());
 }
 
-/// Puts up to eight rows into the words of their columns, from bit `shift` on.
-fn add_eight_rows(bits: &BitMatrix, rows: Range<usize>, shift: usize, out: &mut [u64]) {
-    for (w, out) in out.chunks_mut(64).enumerate() {
-        let mut words = [0; 8];
-        for (word, r) in words.iter_mut().zip(rows.clone()) {
-            *word = bits.row(r)[w];
-        }
-        for (byte, out) in out.chunks_mut(8).enumerate() {
-            let mut square = 0;
-            for (k, word) in words.iter().enumerate() {
-                square |= (word >> (8 * byte) & 0xff) << (8 * k);
-            }
-            let square = transpose_8(square);
-            for (c, o) in out.iter_mut().enumerate() {
-                *o |= (square >> (8 * c) & 0xff) << shift;
-            }
-        }
-    }
+fast! {
+    /// Transposes 64 × 64 bits (Hacker's Delight, 7–3): row $8a + r$ stands in `rows[r][a]`, column
+    /// $8a + r$ comes to `[a][r]`. Either way eight words lie next to each other that are treated
+    /// alike.
+    fn transpose_64[](rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] = transpose_64_portable;
 }
 
-/// Transposes 8 × 8 bits (Hacker's Delight, 7–3).
-#[inline]
-fn transpose_8(mut x: u64) -> u64 {
-    for (shift, mask) in
-        [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)]
-    {
-        let t = (x ^ (x >> shift)) & mask;
-        x ^= t ^ (t << shift);
-    }
+#[inline(always)]
+fn transpose_64_portable(rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] {
+    let mut x = *rows;
+    exchange::<4, 1>(&mut x, 0x0f0f_0f0f_0f0f_0f0f);
+    exchange::<2, 1>(&mut x, 0x3333_3333_3333_3333);
+    exchange::<1, 1>(&mut x, 0x5555_5555_5555_5555);
+    let mut x = std::array::from_fn(|a| x.map(|row| row[a]));
+    exchange::<4, 8>(&mut x, 0x0000_0000_ffff_ffff);
+    exchange::<2, 8>(&mut x, 0x0000_ffff_0000_ffff);
+    exchange::<1, 8>(&mut x, 0x00ff_00ff_00ff_00ff);
     x
+}
+
+/// Exchanges bits $c + ub$ of words `k` with bits $c$ of words `k + b`, where the mask has $c$.
+#[inline(always)]
+fn exchange<const B: usize, const U: usize>(x: &mut [[u64; 8]; 8], mask: u64) {
+    for k in (0..8).filter(|k| k & B == 0) {
+        for l in 0..8 {
+            let t = (x[k][l] >> (U * B) ^ x[k + B][l]) & mask;
+            x[k + B][l] ^= t;
+            x[k][l] ^= t << (U * B);
+        }
+    }
 }
 
 fn rows<'a>(parts: &'a [&'a BitMatrix]) -> impl Iterator<Item = &'a [u64]> + Clone {
@@ -138,9 +141,19 @@ fn rows<'a>(parts: &'a [&'a BitMatrix]) -> impl Iterator<Item = &'a [u64]> + Clo
 pub struct Samples {
     words: Words,
     lists: Lists,
+    pairs: Pairs,
     used: Used,
-    listed: bool,
+    kind: Kind,
     n: usize,
+}
+
+/// Which form [`Samples`] were put into.
+#[derive(Clone, Copy, Debug, Default)]
+enum Kind {
+    #[default]
+    Words,
+    Lists,
+    Pairs,
 }
 
 /// The columns that at least one sample has, block by block.
@@ -155,12 +168,20 @@ pub struct Used {
 }
 
 impl Used {
-    fn fill(&mut self, parts: &[&BitMatrix]) {
+    /// Marks the columns and says how many bits the samples have, and how many pairs; their numbers
+    /// come with [`Used::number`].
+    fn mark(&mut self, parts: &[&BitMatrix]) -> Counts {
         self.mask.clear();
         self.mask.resize(parts.first().map_or(0, |p| p.words_per_row()), 0);
+        let mut counts = Counts::default();
         for row in rows(parts) {
-            self.mask.iter_mut().zip(row).for_each(|(m, w)| *m |= w);
+            mark_row(row, &mut self.mask, &mut counts);
         }
+        counts.used = self.mask.iter().map(|m| m.count_ones() as usize).sum();
+        counts
+    }
+
+    fn number(&mut self) {
         self.columns.clear();
         self.starts.clear();
         self.starts.push(0);
@@ -189,6 +210,27 @@ impl Used {
     }
 }
 
+/// What decides which form is cheapest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    ones: usize,
+    pairs: usize,
+    used: usize,
+}
+
+fast! {
+    fn mark_row[](row: &[u64], mask: &mut [u64], counts: &mut Counts) = mark_row_portable;
+}
+
+#[inline(always)]
+fn mark_row_portable(row: &[u64], mask: &mut [u64], counts: &mut Counts) {
+    for (mask, &word) in mask.iter_mut().zip(row) {
+        *mask |= word;
+        counts.ones += word.count_ones() as usize;
+        counts.pairs += pairs::of(word).count_ones() as usize;
+    }
+}
+
 /// How [`Samples`] hold their bits.
 #[derive(Clone, Copy, Debug)]
 pub enum Form<'a> {
@@ -197,13 +239,12 @@ pub enum Form<'a> {
     Words(&'a [u64], &'a Used),
     /// As lists of set bits.
     Lists(&'a Lists),
+    /// As lists of pairs.
+    Pairs(&'a Pairs),
 }
 
 impl Samples {
     /// Takes up the rows of stacked matrices, choosing the form by their number and density.
-    ///
-    /// A table costs about 40 additions to build for 5 rows of weights and then one per sample; a
-    /// list costs nearly two per set bit.
     ///
     /// # Panics
     ///
@@ -212,15 +253,15 @@ impl Samples {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
         let n_columns = parts.first().map_or(0, |p| p.n_columns());
         assert!(parts.iter().all(|p| p.n_columns() == n_columns), "stacked rows have one width");
-        let ones: u64 = parts.iter().map(|p| p.count_ones()).sum();
-        self.used.fill(parts);
-        let by_tables = self.used.columns.len() as f64 / 5.0 * (self.n as f64 + BUILD);
-        self.listed = ones as f64 * LISTED < by_tables;
-        if self.listed {
-            let ones = usize::try_from(ones).unwrap_or(usize::MAX);
-            self.lists.fill(rows(parts), (self.n, n_columns), ones);
-        } else {
-            self.words.fill_used(parts, &self.used);
+        let counts = self.used.mark(parts);
+        self.kind = Kind::cheapest(counts, self.n, n_columns);
+        match self.kind {
+            Kind::Words => {
+                self.used.number();
+                self.words.fill_used(parts, &self.used);
+            }
+            Kind::Lists => self.lists.fill(rows(parts), (self.n, n_columns), counts.ones),
+            Kind::Pairs => self.pairs.fill(rows(parts), n_columns),
         }
     }
 
@@ -231,18 +272,34 @@ impl Samples {
 
     /// The bits.
     pub fn form(&self) -> Form<'_> {
-        if self.listed {
-            Form::Lists(&self.lists)
-        } else {
-            Form::Words(self.words.as_slice(), &self.used)
+        match self.kind {
+            Kind::Words => Form::Words(self.words.as_slice(), &self.used),
+            Kind::Lists => Form::Lists(&self.lists),
+            Kind::Pairs => Form::Pairs(&self.pairs),
         }
     }
 }
 
-/// Additions that building a table of 5 rows costs.
-const BUILD: f64 = 40.0;
-/// What a listed addition costs against one from a table.
-const LISTED: f64 = 1.9;
+impl Kind {
+    /// Compares about how many cycles a tile of quantised weights takes by each.
+    fn cheapest(counts: Counts, n: usize, n_columns: usize) -> Self {
+        let [ones, pairs, used, rows, columns] =
+            [counts.ones, counts.pairs, counts.used, n, n_columns].map(|x| x as f64);
+        // Five rows of weights make a table.
+        let by_tables = used / 5.0 * (1.6 * rows + 75.0);
+        // Four samples go together, however few there are.
+        let filled = n.next_multiple_of(4) as f64;
+        let by_pairs = 1.3 * pairs * filled / rows.max(1.0) + columns * (0.045 * filled + 3.0);
+        let by_lists = 2.7 * ones + 0.08 * rows * columns;
+        if by_tables <= by_pairs.min(by_lists) {
+            Self::Words
+        } else if by_pairs <= by_lists {
+            Self::Pairs
+        } else {
+            Self::Lists
+        }
+    }
+}
 
 fast! {
     /// Writes the used bits of one row, [`CHUNK`] to a word and words `stride` apart, each block

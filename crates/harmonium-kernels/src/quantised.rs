@@ -7,7 +7,9 @@
 use crate::dispatch::fast;
 use crate::line::{HALF, PANEL, Quantum, Row, TILE};
 use crate::tables::BLOCK;
-use crate::update::{Dot, Dots, Gradient, RankOne, Slope, Step, add_columns, advance};
+use crate::update::{
+    BOTH, Dot, Dots, FREE, Gradient, RankOne, SQUARES, Slope, Step, add_columns, advance,
+};
 
 /// The quantised copies of a panel, in both orientations.
 #[derive(Clone, Debug, Default)]
@@ -152,8 +154,7 @@ impl Strip<'_> {
             (*sizes, *sums) = (columns.size, columns.sum);
             let (left, right) = self.backward[part * HALF..(part + 1) * HALF].split_at_mut(8);
             let pairs = transpose_pair::<WIDE>(square);
-            // Apart from the copies, which would cut the registers in halves.
-            pairs.iter().for_each(|pair| rows.add(pair));
+            count_pairs::<WIDE>(&mut rows, &pairs);
             for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
                 let (halves, _) = pair.as_chunks::<8>();
                 left.0.as_chunks_mut::<8>().0[self.place] = halves[0];
@@ -223,10 +224,10 @@ fn update_quantised_in<const WIDE: bool, const K: usize, G: Gradient>(
     dots: Dots<'_>,
 ) {
     let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
-    if step.l1 == 0.0 {
-        move_quantised::<K, false, WIDE, G>(arguments);
-    } else {
-        move_quantised::<K, true, WIDE, G>(arguments);
+    match step.penalties() {
+        FREE => move_quantised::<K, FREE, WIDE, G>(arguments),
+        SQUARES => move_quantised::<K, SQUARES, WIDE, G>(arguments),
+        _ => move_quantised::<K, BOTH, WIDE, G>(arguments),
     }
 }
 
@@ -245,7 +246,7 @@ type Arguments<'a, const K: usize, G> = (
 /// Eight rows at a time: moved, rounded and multiplied row by row, then copied and counted down the
 /// columns.
 #[inline(always)]
-fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>(
+fn move_quantised<const K: usize, const P: u8, const WIDE: bool, G: Gradient>(
     (gradient, terms, step, weights, velocity, copies, scales, dots): Arguments<'_, K, G>,
 ) {
     let n = weights.len();
@@ -269,8 +270,7 @@ fn move_quantised<const K: usize, const L1: bool, const WIDE: bool, G: Gradient>
                 for (k, eight) in half.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                     let part = 2 * part + k;
                     let moved;
-                    (*eight, moved) =
-                        advance::<K, L1, 8, G>(&slope, row, step.momentum, part, w, v);
+                    (*eight, moved) = advance::<K, P, 8, G>(&slope, row, step.momentum, part, w, v);
                     dot.add(part, moved, dots.column_shifts);
                 }
                 *strip.half(i - first, part) = quantise_half::<WIDE>(half, scale);
@@ -295,6 +295,17 @@ fn quantise_half<const WIDE: bool>(w: [f32; HALF], scale: f32) -> [i16; HALF] {
         q[l] = to_i16(w[l] * scale);
     }
     q
+}
+
+/// Adds eight pairs of columns to the tally of their rows.
+#[inline(always)]
+fn count_pairs<const WIDE: bool>(rows: &mut Tally<HALF>, pairs: &[[i16; HALF]; 8]) {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        x86::count_pairs(rows, pairs);
+        return;
+    }
+    pairs.iter().for_each(|pair| rows.add(pair));
 }
 
 /// Transposes 8 × 16 into eight pairs of columns: `j` and `j + 8`.
@@ -385,15 +396,16 @@ fn add_row_sums_portable(weights: &[Row], sums: &mut [[f32; 2]]) {
     }
 }
 
-/// Rounding and transposing by AVX2.
+/// Rounding, transposing and counting by AVX2.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::HALF;
+    use super::{HALF, Tally};
     use std::arch::x86_64::{
-        __m256, __m256i, _mm256_cmpeq_epi16, _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32,
-        _mm256_permute4x64_epi64, _mm256_set1_epi16, _mm256_set1_ps, _mm256_unpackhi_epi16,
-        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
-        _mm256_unpacklo_epi64, _mm256_xor_si256,
+        __m256, __m256i, _mm256_abs_epi16, _mm256_add_epi16, _mm256_adds_epu16, _mm256_cmpeq_epi16,
+        _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32, _mm256_permute4x64_epi64,
+        _mm256_set1_epi16, _mm256_set1_ps, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
+        _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+        _mm256_xor_si256,
     };
     use std::mem::transmute;
 
@@ -413,6 +425,23 @@ mod x86 {
             let q = _mm256_xor_si256(q, _mm256_cmpeq_epi16(q, _mm256_set1_epi16(i16::MAX)));
             // It also works inside each half of the registers; the permutation mends the order.
             transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(q))
+        }
+    }
+
+    /// Only for code that is compiled for AVX2. The compiler would cut the registers in halves, as
+    /// they are copied.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn count_pairs(rows: &mut Tally<HALF>, pairs: &[[i16; HALF]; 8]) {
+        // SAFETY: as above, with arrays of 32 bytes.
+        unsafe {
+            let mut size: __m256i = transmute(rows.size);
+            let mut sum: __m256i = transmute(rows.sum);
+            for pair in transmute::<[[i16; HALF]; 8], [__m256i; 8]>(*pairs) {
+                size = _mm256_adds_epu16(size, _mm256_abs_epi16(pair));
+                sum = _mm256_add_epi16(sum, pair);
+            }
+            (rows.size, rows.sum) = (transmute(size), transmute(sum));
         }
     }
 

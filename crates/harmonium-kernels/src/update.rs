@@ -17,6 +17,21 @@ pub struct Step {
     pub l2: f32,
 }
 
+/// Which penalties a step has: none, $\lambda_2$ alone, or both.
+pub(crate) const FREE: u8 = 0;
+pub(crate) const SQUARES: u8 = 1;
+pub(crate) const BOTH: u8 = 2;
+
+impl Step {
+    pub(crate) fn penalties(&self) -> u8 {
+        match (self.l1 == 0.0, self.l2 == 0.0) {
+            (true, true) => FREE,
+            (true, false) => SQUARES,
+            _ => BOTH,
+        }
+    }
+}
+
 /// What is added to the products of bits: terms of rank one, $\sum_k a_{ik} z_{kj}$, that carry
 /// centering and sparsity.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +69,7 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
     /// $x + \eta(g + \sum_k a_{ik} z_{kj} - \lambda_2 w - \lambda_1\,\mathrm{sgn}\,w)$ for
     /// the columns of a part.
     #[inline(always)]
-    fn add<const L1: bool, const N: usize>(
+    fn add<const P: u8, const N: usize>(
         &self,
         (row, factors): (G::Row, [f32; K]),
         part: usize,
@@ -68,10 +83,12 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
                 x[l] = factors[k].mul_add(z[l], x[l]);
             }
         }
-        for l in 0..N {
-            x[l] = self.decay.mul_add(w[l], x[l]);
+        if P != FREE {
+            for l in 0..N {
+                x[l] = self.decay.mul_add(w[l], x[l]);
+            }
         }
-        if L1 {
+        if P == BOTH {
             for l in 0..N {
                 x[l] -= if w[l] == 0.0 { 0.0 } else { self.l1.copysign(w[l]) };
             }
@@ -82,7 +99,7 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
 
 /// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$ for one part of a row. Both are returned, so that they need not be read again.
 #[inline(always)]
-pub(crate) fn advance<const K: usize, const L1: bool, const N: usize, G: Gradient>(
+pub(crate) fn advance<const K: usize, const P: u8, const N: usize, G: Gradient>(
     slope: &Slope<'_, K, G>,
     row: (G::Row, [f32; K]),
     momentum: f32,
@@ -95,7 +112,7 @@ pub(crate) fn advance<const K: usize, const L1: bool, const N: usize, G: Gradien
     for l in 0..N {
         moved[l] *= momentum;
     }
-    moved = slope.add::<L1, N>(row, part, *w, moved);
+    moved = slope.add::<P, N>(row, part, *w, moved);
     *v = moved;
     for l in 0..N {
         w[l] += moved[l];
@@ -149,15 +166,22 @@ fn update_portable<const K: usize, G: Gradient>(
     let velocity = &mut velocity[..weights.len()];
     let slope = Slope::new(gradient, terms, step, step.rate);
     let momentum = step.momentum;
-    if step.l1 == 0.0 {
-        update_rows::<K, false, G>(&slope, momentum, weights, velocity, &mut dots, transposed);
-    } else {
-        update_rows::<K, true, G>(&slope, momentum, weights, velocity, &mut dots, transposed);
+    macro_rules! rows {
+        ($penalties:expr) => {
+            update_rows::<K, { $penalties }, G>(
+                &slope, momentum, weights, velocity, &mut dots, transposed,
+            )
+        };
+    }
+    match step.penalties() {
+        FREE => rows!(FREE),
+        SQUARES => rows!(SQUARES),
+        _ => rows!(BOTH),
     }
 }
 
 #[inline(always)]
-fn update_rows<const K: usize, const L1: bool, G: Gradient>(
+fn update_rows<const K: usize, const P: u8, G: Gradient>(
     slope: &Slope<'_, K, G>,
     momentum: f32,
     weights: &mut [Row],
@@ -172,7 +196,7 @@ fn update_rows<const K: usize, const L1: bool, G: Gradient>(
         let end = n.min(first + 8);
         for i in first..end {
             let (w, v) = (&mut weights[i], &mut velocity[i]);
-            advance::<K, L1, PANEL, G>(slope, slope.row(i), momentum, 0, w, v);
+            advance::<K, P, PANEL, G>(slope, slope.row(i), momentum, 0, w, v);
             rows[i] = dot(v, dots.column_shifts);
         }
         // While the rows are in the nearest cache.
@@ -221,7 +245,7 @@ fn slope_squared_portable<const K: usize, G: Gradient>(
     let slope = Slope::new(gradient, terms, step, 1.0);
     for (i, w) in weights.iter().enumerate() {
         let row = slope.row(i);
-        let g = slope.add::<true, PANEL>(row, 0, w.0, [0.0; PANEL]);
+        let g = slope.add::<BOTH, PANEL>(row, 0, w.0, [0.0; PANEL]);
         let mut squares = [0.0_f32; 8];
         for g in g.as_chunks::<8>().0 {
             for k in 0..8 {

@@ -13,6 +13,7 @@ use harmonium_kernels::index::{Form, Samples};
 use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::lists;
 use harmonium_kernels::means::{Means, add_means};
+use harmonium_kernels::pairs::{PairSums, add_quantised_pairs, add_single_pairs};
 use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
@@ -103,15 +104,15 @@ impl Source {
         self.bits.fill(parts);
     }
 
-    /// Starts `theta` where the product that follows does not do it by itself, as that of words and
-    /// quantised weights does; returns what is left to do.
+    /// Starts `theta` where the product that follows does not do it by itself, as most of quantised
+    /// weights do; returns what is left to do.
     fn unless_it_starts<'a>(
         &self,
         start: Option<&'a Wide>,
         quantised: bool,
         theta: &mut [Wide],
     ) -> Option<&'a Wide> {
-        if self.is_bits && quantised && matches!(self.bits.form(), Form::Words(..)) {
+        if self.is_bits && quantised && !matches!(self.bits.form(), Form::Lists(..)) {
             return start;
         }
         start.inspect(|line| start_rows(theta, line));
@@ -142,6 +143,8 @@ pub(crate) struct Scratch {
     pub(crate) single: Tables<f32, HALF>,
     pub(crate) quantised: Tables<i16, TILE>,
     pub(crate) fields: Tables<u16, TILE>,
+    single_pairs: PairSums<f32, HALF>,
+    quantised_pairs: PairSums<i16, TILE>,
     sums: Vec<Quantum>,
     packed: Vec<Sums>,
     /// Natural parameters or probabilities of one tile.
@@ -510,15 +513,20 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     theta: &mut [Wide],
     scratch: &mut Scratch,
 ) {
+    if scratch.sums.len() < theta.len() {
+        scratch.sums.resize(theta.len(), Quantum::ZERO);
+    }
+    let sums = &mut scratch.sums;
     match source.bits.form() {
         Form::Words(words, used) => {
-            if scratch.sums.len() < theta.len() {
-                scratch.sums.resize(theta.len(), Quantum::ZERO);
-            }
-            let (sums, tables) = (&mut scratch.sums, &mut scratch.quantised);
+            let tables = &mut scratch.quantised;
             tables::add_quantised(words, used, row, units, start, theta, sums, tables);
         }
         Form::Lists(lists) => lists::add_quantised_listed(lists, n, row, units, theta),
+        Form::Pairs(pairs) => {
+            let of_strip = &mut scratch.quantised_pairs;
+            add_quantised_pairs(pairs, n, row, units, start, theta, sums, of_strip);
+        }
     }
 }
 
@@ -538,5 +546,11 @@ fn add_single<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
             }
         }
         Form::Lists(lists) => lists::add_single_listed(lists, n, row, gain, theta),
+        Form::Pairs(pairs) => {
+            for half in 0..2 {
+                let row = |i: usize| &row(i).as_chunks::<HALF>().0[half];
+                add_single_pairs(pairs, n, row, gain, half, theta, &mut scratch.single_pairs);
+            }
+        }
     }
 }

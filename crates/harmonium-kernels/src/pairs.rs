@@ -1,0 +1,381 @@
+//! Bits times numbers by lists of neighbouring pairs: for sparse samples, and for so few that
+//! tables would cost more than they save.
+//!
+//! Two neighbouring rows of weights have three sums besides zero. They are written down for a strip
+//! of rows, 15 KiB in all; a sample then adds one for each pair of which it has a bit. Samples pass
+//! four at a time, which hides what the loop around them costs, and in the order of their lengths,
+//! so that four that go together are about equally long.
+
+use crate::dispatch::fast;
+use crate::line::{Element, HALF, Line, Quantum, TILE, Wide};
+use crate::tables::{BLOCK, add, widen};
+
+/// Rows whose sums are alive at the same time.
+const STRIP: usize = BLOCK / 2;
+/// Samples that go together.
+const FOUR: usize = 4;
+/// Bits that are listed at once.
+const STEP: usize = 16;
+/// Entries that are moved at once.
+const AHEAD: usize = 16;
+/// Room for the entries of one strip of a sample, and for a step beyond them.
+const ROOM: usize = STRIP / 2 + AHEAD;
+/// No sample.
+const NONE: u32 = u32::MAX;
+
+/// Lists of the pairs of each sample, strip by strip.
+#[derive(Clone, Debug, Default)]
+pub struct Pairs {
+    /// Entry $3k + v$ stands for the bits $v$ of pair $k$ of the strip, entry 0 for none; those of
+    /// four samples next to each other.
+    entries: Vec<[u8; FOUR]>,
+    /// `starts[strip * n_fours + i]`: where the entries of four samples begin.
+    starts: Vec<usize>,
+    /// Which samples they are; [`NONE`] fills the last four up.
+    order: Vec<[u32; FOUR]>,
+    /// Buffers: the entries of a strip in the order of the samples, and their numbers.
+    listed: Vec<[u8; ROOM]>,
+    lengths: Vec<usize>,
+}
+
+impl Pairs {
+    /// Reads rows of `n_bits` bits, in words.
+    pub fn fill<'a>(&mut self, rows: impl Iterator<Item = &'a [u64]> + Clone, n_bits: usize) {
+        let n = rows.clone().count();
+        self.listed.resize(n.next_multiple_of(FOUR), [0; ROOM]);
+        self.lengths.resize(n, 0);
+        self.entries.clear();
+        self.starts.clear();
+        self.order.clear();
+        for first in (0..n_bits).step_by(STRIP) {
+            list_strip(rows.clone(), first, &mut self.listed, &mut self.lengths);
+            self.join();
+        }
+        self.starts.push(self.entries.len());
+    }
+
+    /// Puts the samples of a strip together, four by four in the order of their lengths.
+    fn join(&mut self) {
+        // Counting sort: `at[l]` is where the next sample of length `l` goes.
+        let mut at = [0; STRIP / 2 + 2];
+        self.lengths.iter().for_each(|l| at[l + 1] += 1);
+        for l in 1..at.len() {
+            at[l] += at[l - 1];
+        }
+        let first = self.order.len();
+        self.order.resize(first + self.lengths.len().div_ceil(FOUR), [NONE; FOUR]);
+        for (r, &length) in (0_u32..).zip(&self.lengths) {
+            let place = &mut at[length];
+            self.order[first + *place / FOUR][*place % FOUR] = r;
+            *place += 1;
+        }
+        for four in &self.order[first..] {
+            self.starts.push(self.entries.len());
+            let lists = four.map(|r| self.listed.get(r as usize).unwrap_or(&[0; ROOM]));
+            let longest =
+                four.iter().filter_map(|r| self.lengths.get(*r as usize)).max().unwrap_or(&0);
+            let end = self.entries.len() + longest;
+            interleave(lists, *longest, &mut self.entries);
+            self.entries.truncate(end);
+        }
+    }
+
+    /// The samples of a strip, four at a time, and their entries.
+    #[inline(always)]
+    fn strip(&self, strip: usize, n: usize) -> impl Iterator<Item = Four<'_>> {
+        let n_fours = n.div_ceil(FOUR);
+        let range = strip * n_fours..(strip + 1) * n_fours;
+        let starts = &self.starts[range.start..=range.end];
+        let spans = starts.windows(2).map(|span| &self.entries[span[0]..span[1]]);
+        self.order[range].iter().zip(spans)
+    }
+}
+
+/// Four samples and their entries.
+type Four<'a> = (&'a [u32; FOUR], &'a [[u8; FOUR]]);
+
+/// Appends the first entries of four lists, `longest` of them or a few more.
+fn interleave(lists: [&[u8; ROOM]; FOUR], longest: usize, out: &mut Vec<[u8; FOUR]>) {
+    let [a, b, c, d] = lists.map(|list| list.as_chunks::<AHEAD>().0);
+    for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d).take(longest.div_ceil(AHEAD)) {
+        #[cfg(target_arch = "x86_64")]
+        out.extend_from_slice(&x86::interleave([*a, *b, *c, *d]));
+        #[cfg(not(target_arch = "x86_64"))]
+        out.extend_from_slice(&interleave_portable([*a, *b, *c, *d]));
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn interleave_portable(lists: [[u8; AHEAD]; FOUR]) -> [[u8; FOUR]; AHEAD] {
+    std::array::from_fn(|k| lists.map(|list| list[k]))
+}
+
+/// Interleaving by SSE2, which every x86-64 has: the compiler moves byte by byte.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{AHEAD, FOUR};
+    use std::arch::x86_64::{
+        __m128i, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpacklo_epi8, _mm_unpacklo_epi16,
+    };
+    use std::mem::transmute;
+
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn interleave(lists: [[u8; AHEAD]; FOUR]) -> [[u8; FOUR]; AHEAD] {
+        // SAFETY: four arrays of 16 bytes are four registers, and any bits are valid in both; the
+        // instructions belong to every x86-64.
+        unsafe {
+            let [a, b, c, d]: [__m128i; FOUR] = transmute(lists);
+            let (ab, cd) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
+            let (ab_high, cd_high) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
+            transmute([
+                _mm_unpacklo_epi16(ab, cd),
+                _mm_unpackhi_epi16(ab, cd),
+                _mm_unpacklo_epi16(ab_high, cd_high),
+                _mm_unpackhi_epi16(ab_high, cd_high),
+            ])
+        }
+    }
+}
+
+/// A bit for each pair that has one.
+#[inline(always)]
+pub(crate) fn of(word: u64) -> u64 {
+    (word | word >> 1) & 0x5555_5555_5555_5555
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+fast! {
+    /// Lists the entries of the strip that begins with bit `first`, zeros after the last.
+    fn list_strip[<'a, I: Iterator<Item = &'a [u64]>>](
+        rows: I,
+        first: usize,
+        listed: &mut [[u8; ROOM]],
+        lengths: &mut [usize],
+    ) = list_strip_portable, wide list_strip_wide;
+}
+
+#[inline(always)]
+fn list_strip_portable<'a, I: Iterator<Item = &'a [u64]>>(
+    rows: I,
+    first: usize,
+    listed: &mut [[u8; ROOM]],
+    lengths: &mut [usize],
+) {
+    let spread = |bits: u64| (0..STEP / 2).map(|k| (bits >> (2 * k) & 3) << (8 * k)).sum();
+    let pack = |bytes: u64, mask: u64| {
+        let (mut out, mut at) = (0, 0);
+        for k in 0..STEP / 2 {
+            if mask >> (8 * k) & 1 == 1 {
+                out |= (bytes >> (8 * k) & 0xff) << at;
+                at += 8;
+            }
+        }
+        out
+    };
+    list_strip_by(spread, pack, rows, first, listed, lengths);
+}
+
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn list_strip_wide<'a, I: Iterator<Item = &'a [u64]>>(
+    rows: I,
+    first: usize,
+    listed: &mut [[u8; ROOM]],
+    lengths: &mut [usize],
+) {
+    use std::arch::x86_64::{_pdep_u64, _pext_u64};
+    #[expect(unsafe_code, reason = "the instruction needs it")]
+    // SAFETY: the caller is compiled for BMI2 and runs only where it was detected.
+    let spread = |bits| unsafe { _pdep_u64(bits, 3 * ONES) };
+    #[expect(unsafe_code, reason = "the instruction needs it")]
+    // SAFETY: as above.
+    let pack = |bytes, mask| unsafe { _pext_u64(bytes, mask) };
+    list_strip_by(spread, pack, rows, first, listed, lengths);
+}
+
+/// `spread` gives two bits of 16 to each byte, `pack` moves the bytes of a mask next to each other.
+#[inline(always)]
+fn list_strip_by<'a>(
+    spread: impl Fn(u64) -> u64,
+    pack: impl Fn(u64, u64) -> u64,
+    rows: impl Iterator<Item = &'a [u64]>,
+    first: usize,
+    listed: &mut [[u8; ROOM]],
+    lengths: &mut [usize],
+) {
+    // 3k for the eight pairs of a step.
+    let places = (0..8).map(|k| 3 * k << (8 * k)).sum::<u64>();
+    for ((row, out), length) in rows.zip(listed).zip(lengths) {
+        let mut at = 0;
+        *out = [0; ROOM];
+        for step in 0..STRIP / STEP {
+            let bit = first + STEP * step;
+            let Some(word) = row.get(bit / 64) else { break };
+            let v = spread(word >> (bit % 64) & 0xffff);
+            let used = (v | v >> 1) & ONES;
+            let entries = v + places + 24 * step as u64 * ONES;
+            out[at..at + 8].copy_from_slice(&pack(entries, 255 * used).to_le_bytes());
+            at += used.count_ones() as usize;
+        }
+        *length = at;
+    }
+}
+
+/// Room for the sums of one strip, `L` columns each.
+#[derive(Clone, Debug)]
+pub struct PairSums<T: Element, const L: usize>(Box<[Line<T, L>; 256]>);
+
+impl<T: Element, const L: usize> Default for PairSums<T, L> {
+    fn default() -> Self {
+        Self(Box::new([Line::ZERO; 256]))
+    }
+}
+
+impl<T: Element, const L: usize> PairSums<T, L> {
+    /// Writes down the sums of up to [`STRIP`] rows.
+    #[inline(always)]
+    fn build<'a>(&mut self, n: usize, row: impl Fn(usize) -> &'a [T; L], scale: impl Fn(T) -> T)
+    where
+        T: 'a,
+    {
+        let scaled = |i: usize| {
+            let mut out = *row(i);
+            out.iter_mut().for_each(|w| *w = scale(*w));
+            out
+        };
+        let sums = self.0[1..].as_chunks_mut::<3>().0;
+        for (k, sums) in sums.iter_mut().enumerate().take(n.div_ceil(2)) {
+            let a = scaled(2 * k);
+            let b = if 2 * k + 1 < n { scaled(2 * k + 1) } else { [T::ZERO; L] };
+            sums[0].0 = a;
+            sums[1].0 = b;
+            for l in 0..L {
+                sums[2].0[l] = a[l].plus(b[l]);
+            }
+        }
+    }
+
+    /// Adds to the sums of four samples what their entries name.
+    #[inline(always)]
+    fn gather(&self, entries: &[[u8; FOUR]], sums: [[T; L]; FOUR]) -> [[T; L]; FOUR] {
+        let [mut a, mut b, mut c, mut d] = sums;
+        for e in entries {
+            add(&mut a, &self.0[e[0] as usize].0);
+            add(&mut b, &self.0[e[1] as usize].0);
+            add(&mut c, &self.0[e[2] as usize].0);
+            add(&mut d, &self.0[e[3] as usize].0);
+        }
+        [a, b, c, d]
+    }
+}
+
+fast! {
+    /// What [`crate::tables::add_single`] does, for bits given as pairs.
+    ///
+    /// # Panics
+    ///
+    /// If the pairs are of fewer samples or rows, or `half` is neither 0 nor 1.
+    pub fn add_single_pairs[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+        pairs: &Pairs,
+        n_rows: usize,
+        row: R,
+        gain: f32,
+        half: usize,
+        theta: &mut [Wide],
+        sums: &mut PairSums<f32, HALF>,
+    ) = add_single_pairs_portable;
+}
+
+#[inline(always)]
+fn add_single_pairs_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+    pairs: &Pairs,
+    n_rows: usize,
+    row: R,
+    gain: f32,
+    half: usize,
+    theta: &mut [Wide],
+    sums: &mut PairSums<f32, HALF>,
+) {
+    assert!(half < 2, "add_single_pairs: a tile has two halves");
+    for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
+        sums.build(STRIP.min(n_rows - first), |i| row(first + i), |w| w * gain);
+        for (four, entries) in pairs.strip(strip, theta.len()) {
+            let mut now = [[0.0; HALF]; FOUR];
+            for (now, &r) in now.iter_mut().zip(four) {
+                if let Some(theta) = theta.get(r as usize) {
+                    *now = theta.0.as_chunks::<HALF>().0[half];
+                }
+            }
+            let now = sums.gather(entries, now);
+            for (now, &r) in now.iter().zip(four) {
+                if let Some(theta) = theta.get_mut(r as usize) {
+                    theta.0.as_chunks_mut::<HALF>().0[half] = *now;
+                }
+            }
+        }
+    }
+}
+
+fast! {
+    /// What [`crate::tables::add_quantised`] does, for bits given as pairs.
+    ///
+    /// # Panics
+    ///
+    /// If the pairs are of fewer samples or rows, there are fewer units than blocks or less room
+    /// for sums than samples.
+    pub fn add_quantised_pairs[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
+        pairs: &Pairs,
+        n_rows: usize,
+        row: R,
+        unit: &[f32],
+        start: Option<&Wide>,
+        theta: &mut [Wide],
+        kept: &mut [Quantum],
+        sums: &mut PairSums<i16, TILE>,
+    ) = add_quantised_pairs_portable;
+}
+
+#[inline(always)]
+fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+    pairs: &Pairs,
+    n_rows: usize,
+    row: R,
+    unit: &[f32],
+    start: Option<&Wide>,
+    theta: &mut [Wide],
+    kept: &mut [Quantum],
+    sums: &mut PairSums<i16, TILE>,
+) {
+    assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_pairs: a unit for each block");
+    let kept = &mut kept[..theta.len()];
+    for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
+        sums.build(STRIP.min(n_rows - first), |i| row(first + i), |w| w);
+        let (block, begins) = (first / BLOCK, first.is_multiple_of(BLOCK));
+        let ends = !begins || first + STRIP >= n_rows;
+        for (four, entries) in pairs.strip(strip, theta.len()) {
+            let mut now = [[0; TILE]; FOUR];
+            if !begins {
+                for (now, &r) in now.iter_mut().zip(four) {
+                    kept.get(r as usize).inspect(|kept| *now = kept.0);
+                }
+            }
+            let now = sums.gather(entries, now);
+            for (now, &r) in now.iter().zip(four) {
+                let r = r as usize;
+                match (theta.get_mut(r), kept.get_mut(r)) {
+                    (Some(theta), _) if ends => match start {
+                        Some(start) if block == 0 => widen::<2>(now, unit[0], start, theta),
+                        _ => widen::<1>(now, unit[block], &Wide::ZERO, theta),
+                    },
+                    (_, Some(kept)) => kept.0 = *now,
+                    _ => {}
+                }
+            }
+        }
+    }
+    if let (Some(start), 0) = (start, n_rows) {
+        theta.fill(*start);
+    }
+}
