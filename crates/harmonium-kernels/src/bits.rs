@@ -1,6 +1,7 @@
 //! Packed bit matrices: one bit per entry, each row starting at a fresh word.
 
 use crate::dispatch::fast;
+use std::ops::Range;
 
 /// A matrix of bits, row by row, 64 to a word, lowest bit first.
 ///
@@ -69,6 +70,26 @@ impl BitMatrix {
         }
     }
 
+    /// Adds a row with the bits of the bytes that are `on`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many as columns.
+    pub fn push_bytes(&mut self, row: &[u8], on: impl Fn(u8) -> bool) {
+        assert_eq!(row.len(), self.n_columns, "push_bytes: a byte for each column");
+        self.n_rows += 1;
+        for bytes in row.chunks(64) {
+            let mut bits = [0; 64];
+            bits.iter_mut().zip(bytes).for_each(|(bit, &byte)| *bit = u8::from(on(byte)));
+            // Eight bytes of 0 or 1, lowest first, come to the highest byte as bits.
+            let eight = |bits: &[u8; 8]| {
+                u64::from_le_bytes(*bits).wrapping_mul(0x0102_0408_1020_4080) >> 56
+            };
+            let words = bits.as_chunks().0.iter().enumerate();
+            self.words.push(words.fold(0, |w, (k, bits)| w | eight(bits) << (8 * k)));
+        }
+    }
+
     /// Adds a row of words.
     ///
     /// # Panics
@@ -120,11 +141,10 @@ impl BitMatrix {
     /// If `counts` is not as long as a row.
     pub fn add_column_counts(&self, counts: &mut [u32]) {
         assert_eq!(counts.len(), self.n_columns, "add_column_counts: one count per column");
-        for row in 0..self.n_rows {
-            for (chunk, &word) in counts.chunks_mut(64).zip(self.row(row)) {
-                for (bit, count) in chunk.iter_mut().enumerate() {
-                    *count += u32::from(word >> bit & 1 == 1);
-                }
+        for first in (0..self.n_rows).step_by(64) {
+            let rows = first..self.n_rows.min(first + 64);
+            for (w, counts) in counts.chunks_mut(64).enumerate() {
+                add_counts(columns_of(self, rows.clone(), w).as_flattened(), counts);
             }
         }
     }
@@ -193,6 +213,57 @@ fn count_portable(words: &[u64]) -> u64 {
     words.iter().map(|w| u64::from(w.count_ones())).sum()
 }
 
+/// Columns `64 w..64 w + 64` of up to 64 rows, a word for each, eight by eight.
+pub(crate) fn columns_of(bits: &BitMatrix, rows: Range<usize>, w: usize) -> [[u64; 8]; 8] {
+    let mut square = [[0; 8]; 8];
+    for (i, r) in rows.enumerate() {
+        square[i % 8][i / 8] = bits.row(r)[w];
+    }
+    transpose_64(&square)
+}
+
+fast! {
+    /// Transposes 64 × 64 bits (Hacker's Delight, 7–3): row $8a + r$ stands in `rows[r][a]`, column
+    /// $8a + r$ comes to `[a][r]`. Either way eight words lie next to each other that are treated
+    /// alike.
+    fn transpose_64[](rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] = transpose_64_portable;
+}
+
+#[inline(always)]
+fn transpose_64_portable(rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] {
+    let mut x = *rows;
+    exchange::<4, 1>(&mut x, 0x0f0f_0f0f_0f0f_0f0f);
+    exchange::<2, 1>(&mut x, 0x3333_3333_3333_3333);
+    exchange::<1, 1>(&mut x, 0x5555_5555_5555_5555);
+    let mut x = std::array::from_fn(|a| x.map(|row| row[a]));
+    exchange::<4, 8>(&mut x, 0x0000_0000_ffff_ffff);
+    exchange::<2, 8>(&mut x, 0x0000_ffff_0000_ffff);
+    exchange::<1, 8>(&mut x, 0x00ff_00ff_00ff_00ff);
+    x
+}
+
+/// Exchanges bits $c + ub$ of words `k` with bits $c$ of words `k + b`, where the mask has $c$.
+#[inline(always)]
+fn exchange<const B: usize, const U: usize>(x: &mut [[u64; 8]; 8], mask: u64) {
+    for k in (0..8).filter(|k| k & B == 0) {
+        for l in 0..8 {
+            let t = (x[k][l] >> (U * B) ^ x[k + B][l]) & mask;
+            x[k + B][l] ^= t;
+            x[k][l] ^= t << (U * B);
+        }
+    }
+}
+
+fast! {
+    /// Adds how many bits each word has.
+    pub(crate) fn add_counts[](words: &[u64], counts: &mut [u32]) = add_counts_portable;
+}
+
+#[inline(always)]
+fn add_counts_portable(words: &[u64], counts: &mut [u32]) {
+    counts.iter_mut().zip(words).for_each(|(c, w)| *c += w.count_ones());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +304,12 @@ mod tests {
             let mut pushed = BitMatrix::zeros(2, columns);
             pushed.clear();
             (0..5).for_each(|r| pushed.push_words(matrix.row(r)));
+            assert_eq!(pushed, matrix);
+            pushed.clear();
+            for r in 0..5 {
+                let byte = |c: usize| if matrix.get(r, c) { 100 + c as u8 } else { 99 };
+                pushed.push_bytes(&(0..columns).map(byte).collect::<Vec<u8>>(), |b| b >= 100);
+            }
             assert_eq!(pushed, matrix);
             let mut copy = BitMatrix::zeros(5, columns);
             copy.copy_from(&matrix);

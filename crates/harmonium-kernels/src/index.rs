@@ -1,6 +1,6 @@
 //! Packed bits as index words for the tables.
 
-use crate::bits::BitMatrix;
+use crate::bits::{BitMatrix, add_counts, columns_of};
 use crate::dispatch::fast;
 use crate::lists::Lists;
 use crate::pairs::{self, Pairs};
@@ -41,11 +41,8 @@ impl Words {
         for (k, out) in self.words.chunks_mut(n.max(1)).enumerate() {
             let rows = k * chunk..n_rows.min((k + 1) * chunk);
             for (w, out) in out.chunks_mut(64).enumerate() {
-                let mut square = [[0; 8]; 8];
-                for (i, r) in rows.clone().enumerate() {
-                    square[i % 8][i / 8] = bits.row(r)[w];
-                }
-                out.copy_from_slice(&transpose_64(&square).as_flattened()[..out.len()]);
+                let columns = columns_of(bits, rows.clone(), w);
+                out.copy_from_slice(&columns.as_flattened()[..out.len()]);
             }
         }
     }
@@ -88,47 +85,6 @@ impl Words {
     /// The words.
     pub fn as_slice(&self) -> &[u64] {
         &self.words
-    }
-}
-
-fast! {
-    fn add_counts[](words: &[u64], counts: &mut [u32]) = add_counts_portable;
-}
-
-#[inline(always)]
-fn add_counts_portable(words: &[u64], counts: &mut [u32]) {
-    counts.iter_mut().zip(words).for_each(|(c, w)| *c += w.count_ones());
-}
-
-fast! {
-    /// Transposes 64 × 64 bits (Hacker's Delight, 7–3): row $8a + r$ stands in `rows[r][a]`, column
-    /// $8a + r$ comes to `[a][r]`. Either way eight words lie next to each other that are treated
-    /// alike.
-    fn transpose_64[](rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] = transpose_64_portable;
-}
-
-#[inline(always)]
-fn transpose_64_portable(rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] {
-    let mut x = *rows;
-    exchange::<4, 1>(&mut x, 0x0f0f_0f0f_0f0f_0f0f);
-    exchange::<2, 1>(&mut x, 0x3333_3333_3333_3333);
-    exchange::<1, 1>(&mut x, 0x5555_5555_5555_5555);
-    let mut x = std::array::from_fn(|a| x.map(|row| row[a]));
-    exchange::<4, 8>(&mut x, 0x0000_0000_ffff_ffff);
-    exchange::<2, 8>(&mut x, 0x0000_ffff_0000_ffff);
-    exchange::<1, 8>(&mut x, 0x00ff_00ff_00ff_00ff);
-    x
-}
-
-/// Exchanges bits $c + ub$ of words `k` with bits $c$ of words `k + b`, where the mask has $c$.
-#[inline(always)]
-fn exchange<const B: usize, const U: usize>(x: &mut [[u64; 8]; 8], mask: u64) {
-    for k in (0..8).filter(|k| k & B == 0) {
-        for l in 0..8 {
-            let t = (x[k][l] >> (U * B) ^ x[k + B][l]) & mask;
-            x[k + B][l] ^= t;
-            x[k][l] ^= t << (U * B);
-        }
     }
 }
 

@@ -289,7 +289,7 @@ fast! {
 }
 
 #[inline(always)]
-fn add_single_pairs_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+pub(crate) fn add_single_pairs_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     pairs: &Pairs,
     n_rows: usize,
     row: R,
@@ -338,7 +338,7 @@ fast! {
 }
 
 #[inline(always)]
-fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+pub(crate) fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
     pairs: &Pairs,
     n_rows: usize,
     row: R,
@@ -379,3 +379,6 @@ fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
         theta.fill(*start);
     }
 }
+
+#[cfg(test)]
+mod tests;

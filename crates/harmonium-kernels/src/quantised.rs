@@ -24,6 +24,9 @@ pub struct Copies {
     rows: Vec<Tally<8>>,
 }
 
+/// A subset sum that reaches this may hold a weight that was cut off.
+pub const FULL: u32 = 32_767;
+
 /// $\sum|q|$, stopping at 65535, and $\sum q$ modulo 65536: from the two follows the larger of the
 /// sums of positive and of negative numbers, and whether it left 16 bits.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +46,7 @@ impl<const N: usize> Tally<N> {
         }
     }
 
-    /// The largest subset sum of column `l`, or more than 32767 if it does not fit.
+    /// The largest subset sum of column `l`, or at least [`FULL`] if it does not fit.
     ///
     /// With $P$ and $N$ the sums of both signs, $(P + N + |P - N|)/2 = \max(P, N)$. Should $P - N$
     /// have wrapped, the same expression gives $32768 + N$.
@@ -76,7 +79,7 @@ impl Copies {
         }
     }
 
-    /// The largest subset sum of a column over the rows of a block; more than 32767 if one does
+    /// The largest subset sum of a column over the rows of a block; at least [`FULL`] if one does
     /// not fit.
     pub fn column_most(&self, block: usize) -> u32 {
         let tally = &self.columns[block];
@@ -84,7 +87,7 @@ impl Copies {
     }
 
     /// Adds the largest subset sums over the 64 columns, eight rows to a group; the last group may
-    /// reach beyond the rows. More than 32767 is added if one does not fit.
+    /// reach beyond the rows. At least [`FULL`] is added if one does not fit.
     ///
     /// # Panics
     ///
@@ -332,17 +335,16 @@ const CEILING: f32 = 32_767.0 - BLOCK as f32 / 2.0 - 8.0;
 /// $1.5\cdot2^{23}$: adding it rounds to a whole number and leaves that in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// The nearest whole number. What does not fit below 32767 becomes -32768 on either side, which no
-/// sum that fits contains, so that a [`Tally`] sees it.
+/// The nearest whole number. What does not fit becomes 32767 or -32768, whichever, so that a
+/// [`Tally`] sees it: see [`FULL`].
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the low bits are the number")]
 fn to_i16(x: f32) -> i16 {
-    const BEYOND: f32 = 32_768.0;
-    // Written so that each is one instruction; a NaN does not fit.
-    let x = if x < BEYOND { x } else { BEYOND };
-    let x = if x > -BEYOND { x } else { -BEYOND };
-    let q = (x + ROUND).to_bits() as i16;
-    if q == i16::MAX { i16::MIN } else { q }
+    // Beyond that the machine's own conversion gives the least number; a NaN does not fit.
+    let x = if x < 2_147_483_648.0 { x } else { -32_768.0 };
+    let x = if x < 32_767.0 { x } else { 32_767.0 };
+    let x = if x > -32_768.0 { x } else { -32_768.0 };
+    (x + ROUND).to_bits() as i16
 }
 
 /// How much of the room is used when a scale is chosen, so that weights can grow for a while.
@@ -401,11 +403,10 @@ fn add_row_sums_portable(weights: &[Row], sums: &mut [[f32; 2]]) {
 mod x86 {
     use super::{HALF, Tally};
     use std::arch::x86_64::{
-        __m256, __m256i, _mm256_abs_epi16, _mm256_add_epi16, _mm256_adds_epu16, _mm256_cmpeq_epi16,
-        _mm256_cvtps_epi32, _mm256_mul_ps, _mm256_packs_epi32, _mm256_permute4x64_epi64,
-        _mm256_set1_epi16, _mm256_set1_ps, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
-        _mm256_unpackhi_epi64, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
-        _mm256_xor_si256,
+        __m256, __m256i, _mm256_abs_epi16, _mm256_add_epi16, _mm256_adds_epu16, _mm256_cvtps_epi32,
+        _mm256_mul_ps, _mm256_packs_epi32, _mm256_permute4x64_epi64, _mm256_set1_ps,
+        _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi16,
+        _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
     };
     use std::mem::transmute;
 
@@ -420,9 +421,8 @@ mod x86 {
             let scale = _mm256_set1_ps(scale);
             let a = _mm256_cvtps_epi32(_mm256_mul_ps(a, scale));
             let b = _mm256_cvtps_epi32(_mm256_mul_ps(b, scale));
-            // Packing stops at 32767, which becomes -32768: see `to_i16`.
+            // Packing stops at 32767 and -32768: see `to_i16`.
             let q = _mm256_packs_epi32(a, b);
-            let q = _mm256_xor_si256(q, _mm256_cmpeq_epi16(q, _mm256_set1_epi16(i16::MAX)));
             // It also works inside each half of the registers; the permutation mends the order.
             transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(q))
         }

@@ -68,14 +68,14 @@ impl Store {
         match &mut self.values {
             Values::Bits { bits, one } => {
                 if fits_bits(row, one) {
-                    bits.push_row(|c| row[c] != 0);
+                    bits.push_bytes(row, |byte| byte != 0);
                     return Ok(());
                 }
                 self.leave_bits()?;
                 self.push_bytes(row)
             }
             Values::Cut { bits, cut } => {
-                bits.push_row(|c| cut.is_on(row[c]));
+                bits.push_bytes(row, |byte| cut.is_on(byte));
                 Ok(())
             }
             Values::Bytes { bytes, largest } => {

@@ -44,7 +44,8 @@ impl Samples {
     /// Samples as index words, however few their bits are.
     pub(crate) fn unlisted(parts: &[&BitMatrix]) -> Self {
         let mut samples = Self::default();
-        samples.used.fill(parts);
+        samples.used.mark(parts);
+        samples.used.number();
         samples.words.fill_used(parts, &samples.used);
         samples.n = parts.iter().map(|p| p.n_rows()).sum();
         samples
@@ -91,7 +92,10 @@ fn words_along_rows_hold_the_bits_of_used_columns() {
             let all = bits(n_rows, n_columns, density, 3);
             for kept in KEPT {
                 let matrix = keep(&all, kept);
-                used.fill(&[&matrix]);
+                let counts = used.mark(&[&matrix]);
+                used.number();
+                assert_eq!(counts.ones as u64, matrix.count_ones());
+                assert_eq!(counts.used, used.columns.len());
                 words.fill_used(&[&matrix], &used);
                 check_used(words.as_slice(), &used, &matrix);
             }
@@ -193,37 +197,48 @@ fn chunks_beyond_a_word_are_refused() {
     Words::default().fill_columns(&BitMatrix::zeros(1, 1), 68);
 }
 
-/// Sparse samples are listed, dense ones are not, nor are those without any bit, which need no
-/// word; both forms give the same sums.
+/// Few samples are listed, many sparse ones are listed by pairs, dense ones go through tables; all
+/// forms give the same sums.
 #[test]
-fn samples_give_the_same_sums_in_either_form() {
+fn samples_give_the_same_sums_in_any_form() {
     use crate::line::{Line, Quantum, Wide};
     use crate::lists::add_quantised_listed;
+    use crate::pairs::{PairSums, add_quantised_pairs};
     use crate::tables::{Tables, add_quantised};
-    let (n, n_columns) = (30, 333);
+    let n_columns = 333;
     let weights: Vec<Quantum> =
         (0..n_columns).map(|i| Line([7 - i16::from(i % 13 == 0); 32])).collect();
     let mut samples = Samples::default();
-    for (density, listed) in [(0.0, true), (0.02, true), (0.5, false), (1.0, false)] {
-        for kept in KEPT {
+    let cases = [(0.0, 30, "tables"), (0.02, 2, "lists"), (0.1, 60, "pairs"), (0.5, 60, "tables")];
+    for (density, n, expected) in cases.into_iter().chain([(1.0, 60, "tables")]) {
+        for (k, kept) in KEPT.into_iter().enumerate() {
             let parts = [(n - 1, 1), (1, 2)].map(|(n, seed)| bits(n, n_columns, density, seed));
             let [a, b] = parts.map(|part| keep(&part, kept));
             samples.fill(&[&a, &b]);
             assert_eq!(samples.n_rows(), n);
-            let listed = listed && a.count_ones() + b.count_ones() > 0;
             let (mut theta, unit) = (vec![Wide::ZERO; n], [1.0; 2]);
-            let row = |i: usize| &weights[i].0;
-            match samples.form() {
+            let (row, sums) = (|i: usize| &weights[i].0, &mut vec![Quantum::ZERO; n]);
+            let form = match samples.form() {
                 Form::Lists(lists) => {
-                    assert!(listed, "density {density}");
                     add_quantised_listed(lists, n_columns, row, &unit, &mut theta);
+                    "lists"
                 }
                 Form::Words(words, used) => {
-                    assert!(!listed, "density {density}");
-                    let (sums, tables) = (&mut vec![Quantum::ZERO; n], &mut Tables::default());
+                    let tables = &mut Tables::default();
                     add_quantised(words, used, row, &unit, None, &mut theta, sums, tables);
+                    "tables"
                 }
-            }
+                Form::Pairs(pairs) => {
+                    let of_strip = &mut PairSums::default();
+                    let columns = n_columns;
+                    add_quantised_pairs(
+                        pairs, columns, row, &unit, None, &mut theta, sums, of_strip,
+                    );
+                    "pairs"
+                }
+            };
+            // Where columns are left out, tables pass over them.
+            assert!(k > 0 || form == expected, "{n} samples of density {density}: {form}");
             for (r, theta) in theta.iter().enumerate() {
                 let on = |i: usize| if r < n - 1 { a.get(r, i) } else { b.get(0, i) };
                 let sum: i16 = (0..n_columns).filter(|&i| on(i)).map(|i| weights[i].0[0]).sum();

@@ -61,7 +61,7 @@ fn assert_same_copies(a: &Copies, b: &Copies) {
     assert!(a.rows.iter().zip(&b.rows).all(same), "sums of rows");
 }
 
-/// A weight at a scale: -32768 where it does not fit below 32767.
+/// A weight at a scale: 32767 or -32768 where it does not fit between.
 fn quantum(w: f32, scale: f32) -> i16 {
     rounded(w * scale)
 }
@@ -69,7 +69,7 @@ fn quantum(w: f32, scale: f32) -> i16 {
 #[expect(clippy::cast_possible_truncation, reason = "it was looked at")]
 fn rounded(x: f32) -> i16 {
     let q = x.round_ties_even();
-    if q > -32_768.0 && q < 32_767.0 { q as i16 } else { i16::MIN }
+    if q < 2_147_483_648.0 { q.clamp(-32_768.0, 32_767.0) as i16 } else { i16::MIN }
 }
 
 /// The larger of the sums of positive and of negative numbers.
@@ -150,7 +150,7 @@ fn rescale(weights: &[Row], copies: &mut Copies, scales: &mut [f32]) {
     let n = weights.len();
     for (block, scale) in scales.iter_mut().enumerate() {
         let mut rows = block * BLOCK..n.min((block + 1) * BLOCK);
-        if copies.column_most(block) > 32_767 || rows.any(|i| row_most(copies, i) > 32_767) {
+        if copies.column_most(block) >= FULL || rows.any(|i| row_most(copies, i) >= FULL) {
             *scale = fresh_scale(weights, block);
             copies.quantise(weights, block, *scale);
         }
@@ -401,10 +401,10 @@ fn rounding_is_to_even_and_marks_what_does_not_fit() {
     for (x, q) in [
         (32_766.49, 32_766),
         (32_766.5, 32_766),
-        (32_766.502, i16::MIN),
-        (32_767.0, i16::MIN),
-        (32_768.0, i16::MIN),
-        (1e9, i16::MIN),
+        (32_766.502, i16::MAX),
+        (32_767.0, i16::MAX),
+        (32_768.0, i16::MAX),
+        (1e9, i16::MAX),
         (1e20, i16::MIN),
         (f32::INFINITY, i16::MIN),
         (f32::NAN, i16::MIN),

@@ -9,6 +9,10 @@ use crate::lists::{
     Lists, add_quantised_listed, add_quantised_listed_portable, add_single_listed,
     add_single_listed_portable,
 };
+use crate::pairs::{
+    PairSums, Pairs, add_quantised_pairs, add_quantised_pairs_portable, add_single_pairs,
+    add_single_pairs_portable,
+};
 
 /// Half a unit in the last place: what one rounding costs at most, relatively.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
@@ -31,6 +35,12 @@ fn lists_of(bits: &BitMatrix) -> Lists {
     let ones = usize::try_from(bits.count_ones()).unwrap();
     lists.fill((0..bits.n_rows()).map(|r| bits.row(r)), (bits.n_rows(), bits.n_columns()), ones);
     lists
+}
+
+fn pairs_of(bits: &BitMatrix) -> Pairs {
+    let mut pairs = Pairs::default();
+    pairs.fill((0..bits.n_rows()).map(|r| bits.row(r)), bits.n_columns());
+    pairs
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most 102 in size")]
@@ -105,6 +115,15 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
                 // A multiplication, two additions inside the table, and one per table; every block
                 // may have one table more that is not full.
                 let roundings = 4 + n_rows.div_ceil(GROUP) + n_rows / BLOCK;
+                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+
+                let (mut theta, mut twin) = (before.clone(), before.clone());
+                let (pairs, sums) = (pairs_of(&bits), &mut PairSums::default());
+                add_single_pairs(&pairs, n_rows, row, gain, half, &mut theta, sums);
+                add_single_pairs_portable(&pairs, n_rows, row, gain, half, &mut twin, sums);
+                assert_same(&theta, &twin, "add_single_pairs");
+                // A multiplication, an addition inside the pair and one for each pair.
+                let roundings = 2 + n_rows.div_ceil(2);
                 assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
 
                 let (mut theta, mut twin) = (before.clone(), before.clone());
@@ -183,6 +202,20 @@ fn quantised_sums_are_exact() {
                 theta.clone_from(&before);
                 add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
                 assert_same(&theta, &expected, "add_quantised_listed_portable");
+                let (pairs, of_strip) = (pairs_of(&bits), &mut PairSums::default());
+                theta.clone_from(&before);
+                add_quantised_pairs(&pairs, n_rows, row, &unit, None, &mut theta, sums, of_strip);
+                assert_same(&theta, &expected, "add_quantised_pairs");
+                theta.clone_from(&before);
+                add_quantised_pairs_portable(
+                    &pairs, n_rows, row, &unit, None, &mut theta, sums, of_strip,
+                );
+                assert_same(&theta, &expected, "add_quantised_pairs_portable");
+                let start: Wide = lines(1, 9, real)[0];
+                let expected = naive_quantised(&bits, &weights, &unit, &vec![start; n]);
+                let start = Some(&start);
+                add_quantised_pairs(&pairs, n_rows, row, &unit, start, &mut theta, sums, of_strip);
+                assert_same(&theta, &expected, "add_quantised_pairs from a start");
             }
         }
     }
@@ -413,6 +446,15 @@ fn what_does_not_fit_is_refused() {
         })
     };
     assert!(!listed(3, 2) && listed(2, 2) && listed(3, 1));
+    let paired = |n_samples: usize, n_units: usize, n_sums: usize| {
+        panics(move || {
+            let (pairs, theta) = (pairs_of(&bits(n_samples, 321, 0.5, 1)), &mut [Wide::ZERO; 5]);
+            let (unit, sums) = (vec![0.0; n_units], &mut vec![Quantum::ZERO; n_sums]);
+            let of_strip = &mut PairSums::default();
+            add_quantised_pairs(&pairs, 321, |_| &QUANTUM, &unit, None, theta, sums, of_strip);
+        })
+    };
+    assert!(!paired(5, 2, 5) && paired(4, 2, 5) && paired(5, 1, 5) && paired(5, 2, 4));
     let fields = |n_words: usize| {
         panics(move || {
             let (sums, tables) = (&mut [Sums::ZERO; 3], &mut Tables::default());

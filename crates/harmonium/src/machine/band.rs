@@ -14,7 +14,7 @@ use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide,
 use harmonium_kernels::lists;
 use harmonium_kernels::means::{Means, add_means};
 use harmonium_kernels::pairs::{PairSums, add_quantised_pairs, add_single_pairs};
-use harmonium_kernels::quantised::{Copies, add_row_sums, largest_column_sum, scale_for};
+use harmonium_kernels::quantised::{Copies, FULL, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
 use harmonium_kernels::tables::{self, BLOCK, Tables};
@@ -284,7 +284,7 @@ impl Band {
             let rows = bounds[groups].iter().flatten().copied();
             let columns =
                 band.block(block).map(|p| band.panels[p][c].copies.column_most(row_block));
-            if rows.chain(columns).any(|most| most > 32_767) {
+            if rows.chain(columns).any(|most| most >= FULL) {
                 band.rescale(c, (block, row_block));
             }
         });
