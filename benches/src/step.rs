@@ -28,6 +28,9 @@ const USAGE: &str = "usage: cargo xtask bench step [--quick] [--products] [--no-
 /// The names of the contenders, ours first, the yardstick last.
 pub(crate) const NAMES: [&str; 3] = ["i16", "f32", "gemm"];
 
+/// Steps before those that are measured.
+const WARM_UP: usize = 30;
+
 /// What is measured.
 struct Settings {
     shapes: Vec<String>,
@@ -135,8 +138,9 @@ impl Cell<'_> {
             move |n: usize| -> Fallible<f64> {
                 let (quantised, single, dense) = &mut *work.borrow_mut();
                 let threads = settings.threads[p];
-                pools[p]
-                    .install(|| match c {
+                // The threads of a pool that slept find their processors before time is taken.
+                let turns = [n.min(WARM_UP), n].map(|n| {
+                    pools[p].install(|| match c {
                         0 => train(quantised, n),
                         1 => train(single, n),
                         _ => {
@@ -145,7 +149,10 @@ impl Cell<'_> {
                             Ok(start.elapsed().as_secs_f64())
                         }
                     })
-                    .map_err(Into::into)
+                });
+                let [warm_up, measured] = turns;
+                warm_up?;
+                Ok(measured?)
             }
         };
         let mut contenders: Vec<_> = turns.iter().map(contender).collect();
