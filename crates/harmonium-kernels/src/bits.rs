@@ -307,8 +307,9 @@ mod tests {
             assert_eq!(pushed, matrix);
             pushed.clear();
             for r in 0..5 {
-                let byte = |c: usize| if matrix.get(r, c) { 100 + c as u8 } else { 99 };
-                pushed.push_bytes(&(0..columns).map(byte).collect::<Vec<u8>>(), |b| b >= 100);
+                let on = (0..columns).map(|c| matrix.get(r, c));
+                let bytes: Vec<u8> = on.zip(100..).map(|(on, b)| if on { b } else { 99 }).collect();
+                pushed.push_bytes(&bytes, |b| b >= 100);
             }
             assert_eq!(pushed, matrix);
             let mut copy = BitMatrix::zeros(5, columns);

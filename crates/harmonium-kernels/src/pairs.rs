@@ -40,7 +40,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// Reads rows of `n_bits` bits, in words.
-    pub fn fill<'a>(&mut self, rows: impl Iterator<Item = &'a [u64]> + Clone, n_bits: usize) {
+    pub fn fill<'a>(&mut self, rows: &(impl Iterator<Item = &'a [u64]> + Clone), n_bits: usize) {
         let n = rows.clone().count();
         self.listed.resize(n.next_multiple_of(FOUR), [0; ROOM]);
         self.lengths.resize(n, 0);
@@ -206,7 +206,7 @@ fn list_strip_by<'a>(
     lengths: &mut [usize],
 ) {
     // 3k for the eight pairs of a step.
-    let places = (0..8).map(|k| 3 * k << (8 * k)).sum::<u64>();
+    let places = (0..8).map(|k| (3 * k) << (8 * k)).sum::<u64>();
     for ((row, out), length) in rows.zip(listed).zip(lengths) {
         let mut at = 0;
         *out = [0; ROOM];

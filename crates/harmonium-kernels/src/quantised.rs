@@ -441,7 +441,8 @@ mod x86 {
                 size = _mm256_adds_epu16(size, _mm256_abs_epi16(pair));
                 sum = _mm256_add_epi16(sum, pair);
             }
-            (rows.size, rows.sum) = (transmute(size), transmute(sum));
+            rows.size = transmute::<__m256i, [u16; HALF]>(size);
+            rows.sum = transmute::<__m256i, [i16; HALF]>(sum);
         }
     }
 

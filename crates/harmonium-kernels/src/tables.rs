@@ -608,7 +608,7 @@ fn finish_fields_portable(sums: &mut [Sums]) {
 }
 
 fast! {
-    /// `sums[i] += Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
+    /// `sums[i] += factor * Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
     /// numbers, or `=` where the sum starts; `words` as for [`sum_fields`] with [`CHUNK`] rows to a
     /// word.
     ///
@@ -619,6 +619,7 @@ fast! {
         words: &[u64],
         n_rows: usize,
         row: R,
+        factor: f32,
         sub: usize,
         starts: bool,
         sums: &mut [Row],
@@ -631,6 +632,7 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     words: &[u64],
     n_rows: usize,
     row: R,
+    factor: f32,
     sub: usize,
     starts: bool,
     sums: &mut [Row],
@@ -642,7 +644,7 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     }
     for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
         let end = n_rows.min(first + CHUNK);
-        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| w);
+        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| factor * w);
         let words = &words[k * n..(k + 1) * n];
         sum_chunk(words, tables, used, starts && k == 0, sub, sums);
     }

@@ -47,7 +47,7 @@ fn entries_stand_for_the_bits() {
     for (n_bits, n) in sizes().into_iter().flat_map(|n| [(n, 3), (161, n)]).chain(large()) {
         for density in DENSITIES {
             let bits = bits(n, n_bits, density, 5);
-            pairs.fill((0..n).map(|r| bits.row(r)), n_bits);
+            pairs.fill(&(0..n).map(|r| bits.row(r)), n_bits);
             check(&pairs, &bits);
         }
     }
@@ -78,7 +78,10 @@ fn listing_equals_its_twin() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn interleaving_equals_its_twin() {
-    let lists = [0, 64, 128, 192].map(|first| std::array::from_fn(|k: usize| first + k as u8));
+    let lists = [0, 64, 128, 192].map(|first| {
+        let mut next = first..;
+        std::array::from_fn(|_| next.next().expect("fewer than 256"))
+    });
     assert_eq!(x86::interleave(lists), interleave_portable(lists));
 }
 

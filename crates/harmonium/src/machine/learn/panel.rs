@@ -236,17 +236,23 @@ impl PanelWork<'_> {
             if p * PANEL + sub * HALF >= self.len || is_bits == [false; 2] {
                 continue;
             }
-            weighted.resize(n_rows, Single::ZERO);
-            for ((out, row), w) in weighted.iter_mut().zip(&means[sub / 2]).zip(&it.weights) {
-                let part = &row.0.as_chunks::<HALF>().0[sub % 2];
-                out.0.iter_mut().zip(part).for_each(|(o, x)| *o = link.gain * w * x);
-            }
             for k in (0..2).filter(|&k| is_bits[k]) {
-                let rows = &weighted[ranges[k].clone()];
+                let rows = &means[sub / 2][ranges[k].clone()];
+                let (n, weights) = (rows.len(), &it.weights[ranges[k].clone()]);
                 let words = it.columns[k][link.source.0].words.as_slice();
-                let (n, row) = (rows.len(), |r: usize| &rows[r].0);
-                let (first, sums) = (k == 0, &mut single[..n_used]);
-                sum_single(words, n, row, sub, first, sums, &mut scratch.single);
+                let part = |r: usize| &rows[r].0.as_chunks::<HALF>().0[sub % 2];
+                let (starts, sums) = (k == 0, &mut single[..n_used]);
+                let tables = &mut scratch.single;
+                if it.uniform[k].is_some() {
+                    let factor = link.gain * weights.first().unwrap_or(&0.0);
+                    sum_single(words, n, part, factor, sub, starts, sums, tables);
+                    continue;
+                }
+                weighted.resize(n, Single::ZERO);
+                for (r, (out, w)) in weighted.iter_mut().zip(weights).enumerate() {
+                    out.0.iter_mut().zip(part(r)).for_each(|(o, x)| *o = link.gain * w * x);
+                }
+                sum_single(words, n, |r| &weighted[r].0, 1.0, sub, starts, sums, tables);
             }
         }
         for k in (0..2).filter(|&k| !is_bits[k]) {
