@@ -195,9 +195,13 @@ fn update_rows<const K: usize, const P: u8, G: Gradient>(
     for first in (0..n).step_by(8) {
         let end = n.min(first + 8);
         for i in first..end {
-            let (w, v) = (&mut weights[i], &mut velocity[i]);
-            advance::<K, P, PANEL, G>(slope, slope.row(i), momentum, 0, w, v);
-            rows[i] = dot(v, dots.column_shifts);
+            let (w, v, row) = (&mut weights[i], &mut velocity[i], slope.row(i));
+            let mut dot = Dot::ZERO;
+            for part in 0..PANEL / 8 {
+                let (_, moved) = advance::<K, P, 8, G>(slope, row, momentum, part, w, v);
+                dot.add(part, moved, dots.column_shifts);
+            }
+            rows[i] = dot.total();
         }
         // While the rows are in the nearest cache.
         add_columns(&velocity[first..end], &shifts[first..end], &mut columns);
@@ -307,15 +311,6 @@ fn total_portable([a, b]: [[f32; 8]; 2]) -> f32 {
     let eight: [f32; 8] = std::array::from_fn(|l| a[l] + b[l]);
     let four: [f32; 4] = std::array::from_fn(|l| eight[l] + eight[l + 4]);
     (four[0] + four[2]) + (four[1] + four[3])
-}
-
-#[inline(always)]
-fn dot(x: &Row, y: &Row) -> f32 {
-    let mut dot = Dot::ZERO;
-    for (part, x) in x.0.as_chunks::<8>().0.iter().enumerate() {
-        dot.add(part, *x, y);
-    }
-    dot.total()
 }
 
 /// Where the entries of a gradient come from.
