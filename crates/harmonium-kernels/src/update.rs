@@ -137,11 +137,11 @@ pub struct Dots<'a> {
 fast! {
     /// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$, with the slope $g$ of the
     /// likelihood and the penalties. `transposed` becomes what [`transpose_single`] makes of the new
-    /// weights, strip after strip of 32 rows.
+    /// weights, strip after strip of 32 rows, unless it is empty.
     ///
     /// # Panics
     ///
-    /// If there are fewer factors, velocities or shifts than rows, or no room for a strip.
+    /// If there are fewer factors, velocities or shifts than rows, or room for some strips alone.
     pub fn update[<const K: usize, G: Gradient>](
         gradient: &G,
         terms: RankOne<'_, K>,
@@ -205,7 +205,7 @@ fn update_rows<const K: usize, const P: u8, G: Gradient>(
         }
         // While the rows are in the nearest cache.
         add_columns(&velocity[first..end], &shifts[first..end], &mut columns);
-        if end.is_multiple_of(TILE) || end == n {
+        if !transposed.is_empty() && (end.is_multiple_of(TILE) || end == n) {
             let strip = (end - 1) / TILE;
             let out = &mut transposed[strip * PANEL..][..PANEL];
             transpose_single_portable(weights, strip * TILE, out);

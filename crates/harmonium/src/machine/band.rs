@@ -82,7 +82,8 @@ impl End {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panel {
     pub(crate) weights: Vec<Row>,
-    /// `transposed[t * 64 + j]`: rows `32 t..32 t + 32` of column `j`; empty if quantised.
+    /// `transposed[t * 64 + j]`: rows `32 t..32 t + 32` of column `j`; empty if quantised, or if
+    /// they are transposed on the way to the product.
     pub(super) transposed: Vec<Wide>,
     /// Empty unless quantised.
     pub(crate) copies: Copies,
@@ -147,6 +148,8 @@ pub(crate) struct Scratch {
     quantised_pairs: PairSums<i16, TILE>,
     sums: Vec<Quantum>,
     packed: Vec<Sums>,
+    /// One tile of weights, transposed.
+    turned: Vec<Wide>,
     /// Natural parameters or probabilities of one tile.
     pub(crate) theta: Vec<Wide>,
     /// 32 bits for each row.
@@ -367,11 +370,25 @@ impl Band {
             let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
             let pieces = Pieces::new(self.panels.len(), piece);
             add_quantised(source, self.len, |j| pieces.row(j), units, start, theta, scratch);
+        } else if self.panels[0][c].transposed.is_empty() {
+            let mut turned = std::mem::take(&mut scratch.turned);
+            turned.resize(self.panels.len() * PANEL, Wide::ZERO);
+            for (panel, out) in self.panels.iter().zip(turned.chunks_exact_mut(PANEL)) {
+                transpose_single(&panel[c].weights, tile * TILE, out);
+            }
+            add_single(source, self.len, |j| &turned[j].0, link.gains.0.bits, theta, scratch);
+            scratch.turned = turned;
         } else {
             let piece = |p: usize| &self.panels[p][c].transposed[tile * PANEL..][..PANEL];
             let pieces = Pieces::new(self.panels.len(), piece);
             add_single(source, self.len, |j| pieces.row(j), link.gains.0.bits, theta, scratch);
         }
+    }
+
+    /// Transposes single-precision weights on the way to each product from now on: for machines
+    /// whose weights change as often as they are used in that direction.
+    pub(super) fn forget_transposed(&mut self) {
+        self.panels.iter_mut().flatten().for_each(|panel| panel.transposed = Vec::new());
     }
 }
 
@@ -460,7 +477,7 @@ impl<'a, T, const L: usize> Pieces<'a, T, L> {
 
 impl Panel {
     pub(crate) fn is_quantised(&self) -> bool {
-        self.transposed.is_empty()
+        !self.copies.forward.is_empty()
     }
 
     /// Adds to the natural parameters of tile `tile` of the layer, one of the panel's two, what the

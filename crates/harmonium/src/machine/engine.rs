@@ -94,6 +94,12 @@ impl Engine {
         Self::with_copies(machine, precision, &vec![1.0; machine.layers().len()])
     }
 
+    /// For machines that learn and sweep about once between two updates: copies that an update
+    /// would have to renew are made on the way to each product instead.
+    pub(crate) fn expect_updates(&mut self) {
+        self.bands.iter_mut().for_each(Band::forget_transposed);
+    }
+
     /// Lays out `machine` such that layer $l$ responds to $\kappa_l\theta_l$, with a $\kappa$ of
     /// `copies` for each layer. What units of one layer send each other counts once in any case.
     pub fn with_copies(machine: &Machine, precision: Precision, copies: &[f64]) -> Self {

@@ -46,6 +46,9 @@ pub(super) mod purpose {
 /// cost about as much as the update.
 const NORM_STEPS: u64 = 100;
 
+/// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
+const FEW_SWEEPS: f64 = 2.0;
+
 /// What one update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StepReport {
@@ -194,7 +197,10 @@ impl<'d> Trainer<'d> {
         let data = source.in_epoch(epoch)?;
         check_data(&machine, &data)?;
         let (positive, negative) = plan.sides(&machine)?;
-        let engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
+        let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
+        if plan.k.at(Progress::default()) <= FEW_SWEEPS {
+            engine.expect_updates();
+        }
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
             learner: fused.then(|| Learner::new(&machine, &engine)),
