@@ -1,6 +1,6 @@
 //! Both sides by exact sums: what the others approximate.
 
-use super::{Context, Estimator, Side, deferrable, normalised, particles};
+use super::{Context, Estimator, Side, deferrable, normalise, particles};
 use crate::error::Error;
 use crate::exact;
 use crate::machine::State;
@@ -22,7 +22,7 @@ impl Estimator for ExactPosterior {
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { machine, engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
-        self.weights = normalised(batch);
+        normalise(batch, &mut self.weights);
         let free = free_layers(machine, &clamp);
         if deferrable(context, &free) && posterior_factorises(machine, &clamp) {
             let state = match self.particles.take() {
@@ -36,6 +36,7 @@ impl Estimator for ExactPosterior {
                 weights: &self.weights,
                 pending: free,
                 draw: None,
+                data_means: None,
             });
         }
         let mut x = batch.to_state(machine)?;

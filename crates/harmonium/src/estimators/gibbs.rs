@@ -1,6 +1,6 @@
 //! The data side by Gibbs sampling with the data clamped.
 
-use super::{Context, Estimator, Side, deferrable, last_free_block, normalised, particles};
+use super::{Context, Estimator, Side, deferrable, last_free_block, normalise, particles};
 use crate::error::Error;
 use crate::machine::{Base, State};
 use crate::sampling::{Clamp, average_block, gibbs, independent};
@@ -43,7 +43,7 @@ impl Estimator for ClampedGibbs {
         let Context { engine, batch, .. } = *context;
         let clamp = Clamp::layers(batch.visible().iter().copied());
         let mut x = sample_posterior(context, &clamp, self.sweeps)?;
-        self.weights = normalised(batch);
+        normalise(batch, &mut self.weights);
         let last = last_free_block(engine, &clamp);
         if deferrable(context, &last) {
             let state = self.particles.insert(x);
@@ -52,6 +52,7 @@ impl Estimator for ClampedGibbs {
                 weights: &self.weights,
                 pending: last,
                 draw: None,
+                data_means: None,
             });
         }
         average_block(engine, &clamp, &mut x, &last);

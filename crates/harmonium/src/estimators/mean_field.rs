@@ -3,7 +3,7 @@
 //! With $q$ held at its fixed point the gradient of the bound is $\langle s\rangle_q - \langle
 //! s\rangle_\text{model}$ (Salakhutdinov & Hinton 2009).
 
-use super::{Context, Estimator, Side, normalised, particles};
+use super::{Context, Estimator, Side, normalise, particles};
 use crate::error::Error;
 use crate::machine::State;
 use crate::sampling::{
@@ -40,7 +40,7 @@ impl Estimator for MeanFieldPosterior {
             None => start_outwards(machine, engine, &clamp, &mut x)?,
         }
         self.convergence = Some(mean_field(machine, engine, &clamp, &mut x, self.settings)?);
-        self.weights = normalised(batch);
+        normalise(batch, &mut self.weights);
         Ok(particles(self.particles.insert(x), &self.weights))
     }
 

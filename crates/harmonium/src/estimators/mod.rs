@@ -35,7 +35,7 @@ pub use snapshot::Snapshot;
 pub use tempered::Tempered;
 
 use crate::error::Error;
-use crate::machine::{Batch, Engine, LayerId, Machine, State};
+use crate::machine::{Batch, Engine, LayerId, Machine, State, TileMeans};
 use crate::moments::Moments;
 use crate::sampling::{Clamp, Convergence};
 use crate::units::Units;
@@ -76,6 +76,9 @@ pub enum Side<'a> {
         pending: Vec<LayerId>,
         /// The variates and the sweep with which it is to sample them in `state` as well.
         draw: Option<(Stream, usize)>,
+        /// Means of hidden layers given the batch, which a model side that starts from the data
+        /// came across.
+        data_means: Option<&'a TileMeans>,
     },
     /// The expectation itself.
     Moments(Moments),
@@ -134,19 +137,17 @@ pub trait Estimator: Send {
 }
 
 /// The batch's weights, summing to 1: a short last batch counts by what it holds.
-fn normalised(batch: &Batch) -> Vec<f64> {
+fn normalise(batch: &Batch, out: &mut Vec<f64>) {
     let total: f64 = batch.weights().iter().sum();
-    if total > 0.0 {
-        batch.weights().iter().map(|w| w / total).collect()
-    } else {
-        // Every sample of this batch has weight zero: it says nothing, but not NaN.
-        vec![0.0; batch.n_rows()]
-    }
+    // Should every sample of a batch have weight zero, it says nothing, but not NaN.
+    let scale = |w: &f64| if total > 0.0 { w / total } else { 0.0 };
+    out.clear();
+    out.extend(batch.weights().iter().map(scale));
 }
 
 /// A side without anything pending.
 fn particles<'a>(state: &'a mut State, weights: &'a [f64]) -> Side<'a> {
-    Side::Particles { state, weights, pending: Vec::new(), draw: None }
+    Side::Particles { state, weights, pending: Vec::new(), draw: None, data_means: None }
 }
 
 /// Whether the caller can take the means of these layers together with the moments: all of them

@@ -47,7 +47,9 @@ impl Estimator for Persistent {
             chains.advance_open(machine, engine, k, stream.fork(1))?;
             let state = self.chains.insert(chains).state_mut();
             let draw = Some((stream.fork(1), k - 1));
-            return Ok(Side::Particles { state, weights: &self.weights, pending: last, draw });
+            let weights = &self.weights;
+            let data_means = None;
+            return Ok(Side::Particles { state, weights, pending: last, draw, data_means });
         }
         chains.advance(machine, engine, k, stream.fork(1))?;
         // The chains keep their samples; the statistics use means where they are exact.

@@ -9,7 +9,7 @@
 //! = \tilde m_i\tilde m_j - (m_i - x_i)(m_j - x_j)$. Where the data come from a machine of this
 //! kind its maximum is at that machine, as that of the likelihood is.
 
-use super::{Context, Estimator, Side, normalised};
+use super::{Context, Estimator, Side, normalise};
 use crate::error::Error;
 use crate::machine::{Machine, Role, State};
 use crate::moments::Moments;
@@ -44,7 +44,8 @@ impl Estimator for PseudoLikelihood {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { machine, batch, .. } = *context;
-        let weights = normalised(batch);
+        let mut weights = Vec::new();
+        normalise(batch, &mut weights);
         let x = batch.to_state(machine)?;
         let mut means = State::zeros(machine, x.n_rows())?;
         let mut misses = State::zeros(machine, x.n_rows())?;

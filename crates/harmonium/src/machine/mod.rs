@@ -33,6 +33,7 @@ pub(crate) use coupling::row_range;
 pub(crate) use engine::EngineLayer;
 pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};
 pub(crate) use layer::own_energy;
+pub use learn::TileMeans;
 pub(crate) use learn::{Learner, Settings, SideRows, Squares};
 pub(crate) use state::{LayerState, Meaning};
 

@@ -42,12 +42,9 @@ pub(super) fn sample_sweeps(
         return;
     }
     if walk.by_kernels() {
-        let active: Vec<usize> = (0..x.n_rows()).collect();
-        let mut change = vec![0.0; x.n_rows()];
         for sweep in sweeps {
             for &l in walk.engine.schedule().iter().flatten() {
-                let response = Response::Sample { stream, sweep };
-                packed::visit(&walk, x, l, &active, response, &mut change);
+                packed::visit_all_rows(&walk, x, l, Response::Sample { stream, sweep });
             }
         }
         return;
@@ -66,9 +63,8 @@ pub(crate) fn open_sweeps(engine: &Engine, x: &mut State, n_sweeps: usize, strea
     let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
     let Some((_, first)) = engine.schedule().split_last() else { return };
     sample_sweeps(walk, x, 0..n_sweeps.saturating_sub(1), stream);
-    let layers: Vec<LayerId> = first.iter().flatten().copied().collect();
     let sweep = n_sweeps.saturating_sub(1);
-    walk.visit_all(x, &layers, Response::Sample { stream, sweep });
+    first.iter().for_each(|block| walk.visit_all(x, block, Response::Sample { stream, sweep }));
 }
 
 /// Says what the numbers of all layers that are not wholly held are from now on.

@@ -36,5 +36,5 @@ pub(crate) use ancestral::{Way, data_layers};
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use mean_field::average_block;
-pub(crate) use packed::natural_parameters;
+pub(crate) use packed::{natural_parameters, sample_with_means};
 pub(crate) use posterior::free_layers;

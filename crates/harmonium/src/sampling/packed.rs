@@ -4,15 +4,17 @@
 //! variate and packing run in one pass over each panel of 64 columns. If they see each other, see
 //! [`lateral`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
 
+use super::Clamp;
 use super::lateral;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
 use crate::machine::{
-    Dense, Engine, Lateral, LayerId, LayerState, Neighbours, Precision, Source, State, with_scratch,
+    Dense, Engine, Lateral, LayerId, LayerState, Meaning, Neighbours, Precision, Source, State,
+    TileMeans, with_scratch,
 };
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
-use harmonium_kernels::random::Site;
-use harmonium_kernels::response::{sample, temper};
+use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::response::{probabilities, sample, temper};
 use rayon::prelude::*;
 use std::cell::RefCell;
 
@@ -21,6 +23,7 @@ const WORTH_THREADS: usize = 1_000_000;
 
 thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
+    static ALL_ROWS: RefCell<(Vec<usize>, Vec<f64>)> = RefCell::default();
 }
 
 /// What the calling thread keeps from visit to visit.
@@ -30,6 +33,18 @@ struct Buffers {
     words: Vec<u64>,
     theta: Vec<f32>,
     betas: Vec<f32>,
+}
+
+/// [`visit`] in all rows.
+pub(super) fn visit_all_rows(walk: &Walk<'_>, x: &mut State, l: LayerId, response: Response) {
+    let (mut all, mut change) = ALL_ROWS.take();
+    if all.len() != x.n_rows() {
+        all.clear();
+        all.extend(0..x.n_rows());
+        change.resize(x.n_rows(), 0.0);
+    }
+    visit(walk, x, l, &all, response, &mut change);
+    ALL_ROWS.set((all, change));
 }
 
 /// Replaces the free part of layer `l` in the rows that are active by its response; `change`
@@ -52,7 +67,7 @@ pub(super) fn visit(
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     let sampled = bits && whole && matches!(response, Response::Sample { .. });
     if sampled && layer.lateral.is_none() {
-        sample_bits(walk, x, l, response, &mut buffers);
+        sample_bits(walk, x, l, response, &mut buffers, &mut []);
     } else if !(sampled && sample_lateral(walk, x, l, response, &mut buffers)) {
         respond_by_row(walk, x, l, active, response, change, &mut buffers);
     }
@@ -80,12 +95,37 @@ fn each_panel<T: Send>(
     }
 }
 
+/// Samples layers of bits that do not see each other, all of them given the rest, and keeps the means that they were
+/// drawn by.
+pub(crate) fn sample_with_means(
+    engine: &Engine,
+    x: &mut State,
+    layers: &[LayerId],
+    stream: Stream,
+    means: &mut TileMeans,
+) {
+    let clamp = Clamp::none();
+    let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
+    let mut buffers = BUFFERS.take();
+    for &l in layers {
+        engine.prepare(l, x, &mut buffers.sources);
+        let means = means.of_layer(l, engine.layers()[l.0].len, x.n_rows());
+        let response = Response::Sample { stream, sweep: 0 };
+        sample_bits(&walk, x, l, response, &mut buffers, means);
+        x.layers[l.0].meaning = Meaning::Values;
+    }
+    BUFFERS.set(buffers);
+}
+
+/// Samples all rows of a layer of bits. Their means are written to `means`, tile after tile, unless
+/// it is empty.
 fn sample_bits(
     walk: &Walk<'_>,
     x: &mut State,
     l: LayerId,
     response: Response,
     buffers: &mut Buffers,
+    means: &mut [Wide],
 ) {
     let Response::Sample { stream, sweep } = response else { return };
     let engine = walk.engine;
@@ -97,7 +137,7 @@ fn sample_bits(
     betas_of(walk.heat, n_rows, betas);
     let site = Site::new(0, sweep, l.0);
     let parallel = worth_threads(x, layer.len);
-    each_panel(words, n_rows, parallel, |panel, words| {
+    let work = |panel: usize, words: &mut [u64], means: &mut [Wide]| {
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);
             let mut bits = std::mem::take(&mut scratch.words);
@@ -108,19 +148,33 @@ fn sample_bits(
                 if tile * TILE >= layer.len {
                     continue;
                 }
-                engine.theta_tile(l, tile, sources, &mut theta[..n_rows], scratch);
+                let theta = &mut theta[..n_rows];
+                engine.theta_tile(l, tile, sources, theta, scratch);
                 if !betas.is_empty() {
-                    temper(&mut theta[..n_rows], betas, &base_line(walk, l, tile));
+                    temper(theta, betas, &base_line(walk, l, tile));
                 }
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
-                sample(&theta[..n_rows], stream, site, number, &mut bits[..n_rows]);
+                sample(theta, stream, site, number, &mut bits[..n_rows]);
                 for (word, &bits) in words.iter_mut().zip(&bits[..n_rows]) {
                     *word |= u64::from(bits) << (half * TILE);
+                }
+                if let Some(means) = means.get_mut(half * n_rows..(half + 1) * n_rows) {
+                    means.copy_from_slice(theta);
+                    probabilities(means);
                 }
             }
             (scratch.theta, scratch.words) = (theta, bits);
         });
-    });
+    };
+    if means.is_empty() {
+        each_panel(words, n_rows, parallel, |panel, words| work(panel, words, &mut []));
+    } else if parallel && rayon::current_num_threads() > 1 {
+        let panels = words.par_chunks_mut(n_rows).zip(means.par_chunks_mut(n_rows * PANEL / TILE));
+        panels.enumerate().for_each(|(panel, (words, means))| work(panel, words, means));
+    } else {
+        let panels = words.chunks_mut(n_rows).zip(means.chunks_mut(n_rows * PANEL / TILE));
+        panels.enumerate().for_each(|(panel, (words, means))| work(panel, words, means));
+    }
     let bits = x.layers[l.0].bits_mut(n_rows);
     for (panel, words) in words.chunks_exact(n_rows.max(1)).enumerate() {
         bits.set_panel(panel, words);

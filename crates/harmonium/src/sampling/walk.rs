@@ -139,9 +139,7 @@ impl Walk<'_> {
     /// Visits layers in the order given, in all rows.
     pub(crate) fn visit_all(&self, x: &mut State, layers: &[LayerId], response: Response) {
         if self.by_kernels() {
-            let active: Vec<usize> = (0..x.n_rows()).collect();
-            let mut change = vec![0.0; x.n_rows()];
-            layers.iter().for_each(|&l| packed::visit(self, x, l, &active, response, &mut change));
+            layers.iter().for_each(|&l| packed::visit_all_rows(self, x, l, response));
             return;
         }
         in_tasks(x, |rows, scratch| {

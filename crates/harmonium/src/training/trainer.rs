@@ -397,15 +397,15 @@ impl<'d> Trainer<'d> {
         let data = self.positive.estimate(&context(positive))?;
         let model = self.negative.estimate(&context(negative))?;
         let (
-            Side::Particles { state: data, weights: data_weights, pending: data_pending, draw: a },
-            Side::Particles { state: model, weights: model_weights, pending, draw: b },
+            Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
+            Side::Particles { state: model, weights, pending, draw, data_means: known },
             Some(learner),
         ) = (data, model, &mut self.learner)
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
-        let data = SideRows { state: data, weights: data_weights, pending: &data_pending, draw: a };
-        let model = SideRows { state: model, weights: model_weights, pending: &pending, draw: b };
+        let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
+        let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
         let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
         if !Learner::is_finite(&self.engine) {
             let what = "a parameter became a number that is not finite".into();

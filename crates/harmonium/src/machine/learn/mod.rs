@@ -20,7 +20,7 @@ use super::{Engine, LayerId, Machine, Meaning, Precision, State, Weights};
 use crate::error::Error;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::Words;
-use harmonium_kernels::line::{PANEL, Row};
+use harmonium_kernels::line::{PANEL, Row, TILE, Wide};
 use harmonium_kernels::random::Stream;
 use harmonium_kernels::tables::{CHUNK, FIELD_CHUNK, LEVELS};
 pub(crate) use panel::PanelBuffers;
@@ -33,6 +33,28 @@ const WORTH_THREADS: usize = 2_000_000;
 /// Bits below which it is not worth it to describe the rows by several threads.
 const WORTH_PREPARING: usize = 50_000;
 
+/// Means of layers of bits as the kernels hold them, found while the layers were sampled.
+#[derive(Clone, Debug, Default)]
+pub struct TileMeans {
+    /// For each layer those of tile $t$ and row $r$ at `t * n + r`; empty where they are not known.
+    layers: Vec<Vec<Wide>>,
+}
+
+impl TileMeans {
+    /// Room for `n` rows of a layer of `len` entries.
+    pub(crate) fn of_layer(&mut self, l: LayerId, len: usize, n: usize) -> &mut [Wide] {
+        if self.layers.len() <= l.0 {
+            self.layers.resize(l.0 + 1, Vec::new());
+        }
+        self.layers[l.0].resize(len.div_ceil(PANEL) * (PANEL / TILE) * n, Wide::ZERO);
+        &mut self.layers[l.0]
+    }
+
+    fn get(&self, l: LayerId) -> Option<&[Wide]> {
+        self.layers.get(l.0).filter(|means| !means.is_empty()).map(Vec::as_slice)
+    }
+}
+
 /// The rows of one side of the gradient.
 pub(crate) struct SideRows<'a> {
     pub(crate) state: &'a mut State,
@@ -42,6 +64,19 @@ pub(crate) struct SideRows<'a> {
     pub(crate) pending: &'a [LayerId],
     /// How the pending layers of the state itself are sampled, if they are.
     pub(crate) draw: Option<(Stream, usize)>,
+    /// Means of pending layers that are known already.
+    pub(crate) known: Option<&'a TileMeans>,
+}
+
+impl SideRows<'_> {
+    fn known(&self, l: LayerId) -> Option<&[Wide]> {
+        self.known.and_then(|known| known.get(l)).filter(|_| self.pending.contains(&l))
+    }
+
+    /// Whether the means of a layer are still to be computed.
+    fn waits_for(&self, l: LayerId) -> bool {
+        self.pending.contains(&l) && self.known(l).is_none()
+    }
 }
 
 /// What a step needs besides the rows.
@@ -271,6 +306,7 @@ impl Learner {
                 let pending = side.pending.contains(&l);
                 (!pending).then(|| (&side.state.layers[l.0], layers[l.0].scale, layers[l.0].shift))
             }),
+            known: [0, 1].map(|k: usize| sides[k].known(l)),
             draws: [0, 1].map(|k: usize| sides[k].draw),
             settings,
         };
@@ -400,7 +436,7 @@ type OnePanel<'a> = ((&'a mut Vec<Panel>, &'a mut Vec<Vec<Row>>), &'a mut Output
 
 /// Whether both sides wait for the means of a band's layer.
 fn stacks(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
-    sides.iter().all(|s| s.pending.contains(&band.layer))
+    sides.iter().all(|s| s.waits_for(band.layer))
 }
 
 fn all_bits(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
@@ -452,7 +488,7 @@ fn take_up_sources(
                 continue;
             }
             let waiting = sides.iter().zip(&mut *apart);
-            for (side, apart) in waiting.filter(|(s, _)| s.pending.contains(&band.layer)) {
+            for (side, apart) in waiting.filter(|(s, _)| s.waits_for(band.layer)) {
                 apart.resize_with(sides[0].state.layers.len(), Source::default);
                 let rows = &side.state.layers[m];
                 match rows.bits() {
