@@ -67,3 +67,65 @@ impl Estimator for Contrastive {
         Ok(particles(self.particles.insert(x), &self.weights))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Batch, Engine, Precision};
+    use crate::models::Rbm;
+    use crate::sampling::natural_parameters;
+    use crate::training::{Plan, initialise};
+    use harmonium_data::{Binarize, Dataset, Table};
+    use harmonium_kernels::line::TILE;
+    use harmonium_kernels::random::Stream;
+
+    /// From the second batch on the chains start in the state that is there, and what they were drawn by are the
+    /// means given the batch: tile after tile, none of the batch before.
+    #[test]
+    fn chains_start_by_the_means_of_the_data() {
+        let rows: Vec<f32> = (0..7 * 70).map(|i| f32::from(u8::from(i % 3 == i % 7))).collect();
+        let data = Dataset::new(Table::from_real(rows, 70).unwrap(), Binarize::None).unwrap();
+        let mut machine = Rbm::binary(70, 75).unwrap().into_machine();
+        initialise(&mut machine, &data, &Plan { initial_std: 0.5, ..Plan::default() }).unwrap();
+        for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::I16, 2e-3)] {
+            let engine = Engine::with_precision(&machine, precision);
+            let mut estimator = Contrastive::default();
+            for turn in 0..3 {
+                let mut batch = Batch::new(&machine);
+                let mut values = vec![0.0; 70];
+                for row in 0..5 {
+                    data.present_into((row + turn) % 7, Stream::new(0), &mut values);
+                    batch.push(&machine, &values, 1.0);
+                }
+                let context = Context {
+                    machine: &machine,
+                    offsets: None,
+                    engine: &engine,
+                    batch: &batch,
+                    k: 1,
+                    stream: Stream::new(1),
+                    defer: true,
+                };
+                let Side::Particles { data_means, pending, .. } =
+                    estimator.estimate(&context).unwrap()
+                else {
+                    panic!("chains are particles")
+                };
+                assert_eq!(pending, [Rbm::HIDDEN]);
+                assert_eq!(data_means.is_some(), turn > 0, "there is a state to start from");
+                let Some(means) = data_means.and_then(|means| means.get(Rbm::HIDDEN)) else {
+                    continue;
+                };
+                let mut x = batch.to_state(&machine).unwrap();
+                let exact = Engine::new(&machine);
+                let theta = natural_parameters(&exact, &mut x, Rbm::HIDDEN);
+                for (i, theta) in theta.iter().enumerate() {
+                    let (row, unit) = (i / 75, i % 75);
+                    let found = f64::from(means[unit / TILE * 5 + row].0[unit % TILE]);
+                    let expected = 1.0 / (1.0 + (-theta).exp());
+                    assert!((found - expected).abs() < tolerance, "{precision:?}: {found}");
+                }
+            }
+        }
+    }
+}

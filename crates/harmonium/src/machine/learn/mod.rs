@@ -50,7 +50,7 @@ impl TileMeans {
         &mut self.layers[l.0]
     }
 
-    fn get(&self, l: LayerId) -> Option<&[Wide]> {
+    pub(crate) fn get(&self, l: LayerId) -> Option<&[Wide]> {
         self.layers.get(l.0).filter(|means| !means.is_empty()).map(Vec::as_slice)
     }
 }
