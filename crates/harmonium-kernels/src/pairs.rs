@@ -58,8 +58,12 @@ impl Pairs {
     fn join(&mut self) {
         // Counting sort: `at[l]` is where the next sample of length `l` goes.
         let mut at = [0; STRIP / 2 + 2];
-        self.lengths.iter().for_each(|l| at[l + 1] += 1);
-        for l in 1..at.len() {
+        let mut longest = 0;
+        for &length in &self.lengths {
+            at[length + 1] += 1;
+            longest = length.max(longest);
+        }
+        for l in 1..=longest {
             at[l] += at[l - 1];
         }
         let first = self.order.len();

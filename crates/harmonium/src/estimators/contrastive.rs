@@ -5,7 +5,7 @@ use super::{Context, Estimator, Side, deferrable, last_free_block, normalise, pa
 use crate::error::Error;
 use crate::machine::{State, TileMeans};
 use crate::sampling::{
-    Clamp, average_block, free_layers, gibbs, open_sweeps, posterior_factorises, sample_with_means,
+    Clamp, average_block, gibbs, open_sweeps, posterior_factorises, sample_with_means,
 };
 
 /// Sweeps over the hidden units before the chains are let go, where the posterior does not
@@ -38,7 +38,8 @@ impl Estimator for Contrastive {
             // One sweep over hidden units that see only the data forgets where they were.
             Some(mut x) if defer && factorises && x.n_rows() == batch.n_rows() => {
                 batch.write_into(&mut x);
-                if last.len() == free_layers(machine, &data).len() {
+                // Whether the last block are the hidden units and nothing else.
+                if machine.layer_ids().all(|l| last.contains(&l) != data.holds_layer(l)) {
                     sample_with_means(engine, &mut x, &last, stream.fork(1), &mut self.data_means);
                     data_means = Some(&self.data_means);
                 } else {

@@ -1,6 +1,6 @@
 //! Samples on their way into the visible layers.
 
-use super::{LayerId, Machine, State};
+use super::{Layer, LayerId, Machine, Role, State};
 use crate::error::Error;
 use crate::units::Units;
 use harmonium_kernels::bits::BitMatrix;
@@ -197,10 +197,10 @@ pub(crate) struct Columns {
 
 impl Columns {
     pub(crate) fn of(machine: &Machine) -> Self {
-        let visible = machine.visible_layers();
+        let visible = || machine.layers().iter().filter(|layer| layer.role == Role::Visible);
         Self {
-            entries: visible.iter().map(|&l| machine.layer(l).len()).sum(),
-            units: visible.iter().map(|&l| machine.layer(l).n_units()).sum(),
+            entries: visible().map(Layer::len).sum(),
+            units: visible().map(Layer::n_units).sum(),
         }
     }
 

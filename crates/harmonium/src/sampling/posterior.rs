@@ -41,8 +41,8 @@ pub fn infer(
 /// Whether the layers that are not held see neither each other nor themselves, so that their
 /// posterior factorises.
 pub fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
-    let free = free_layers(machine, clamp);
-    free.iter().all(|&l| free.iter().all(|&m| !machine.coupled(l, m)))
+    let free = || machine.layer_ids().filter(|&l| !clamp.holds_layer(l));
+    free().all(|l| free().all(|m| !machine.coupled(l, m)))
 }
 
 pub(crate) fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
