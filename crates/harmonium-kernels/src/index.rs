@@ -237,7 +237,8 @@ impl Samples {
 }
 
 impl Kind {
-    /// Compares about how many cycles a tile of quantised weights takes by each.
+    /// Compares about how many cycles a tile of quantised weights takes by each, fitted on one core
+    /// (Zen 3, AVX2); in single precision each takes about twice as long.
     fn cheapest(counts: Counts, n: usize, n_columns: usize) -> Self {
         let [ones, pairs, used, rows, columns] =
             [counts.ones, counts.pairs, counts.used, n, n_columns].map(|x| x as f64);

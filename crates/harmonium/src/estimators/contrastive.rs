@@ -79,8 +79,8 @@ mod tests {
     use harmonium_kernels::line::TILE;
     use harmonium_kernels::random::Stream;
 
-    /// From the second batch on the chains start in the state that is there, and what they were drawn by are the
-    /// means given the batch: tile after tile, none of the batch before.
+    /// From the second batch on the chains start in the state that is there, and what they were
+    /// drawn by are the means given the batch: tile after tile, none of the batch before.
     #[test]
     fn chains_start_by_the_means_of_the_data() {
         let rows: Vec<f32> = (0..7 * 70).map(|i| f32::from(u8::from(i % 3 == i % 7))).collect();
