@@ -284,7 +284,8 @@ fn updates(quantised: bool, n: usize) {
     };
     let (w, v) = (&mut weights, &mut velocity);
     if quantised {
-        let sums = vec![Line([1; PANEL]); n_rows];
+        let mut sums = vec![Line([1; PANEL]); n_rows];
+        sums.push(Line([0; PANEL]));
         let gradient = FieldSums::new(&sums, &places, 1e-2);
         let scales = vec![1.0; n_rows.div_ceil(BLOCK)];
         let mut copies = Copies::new(n_rows);
@@ -293,7 +294,7 @@ fn updates(quantised: bool, n: usize) {
             update_quantised(&gradient, terms, step, w, v, &mut copies, &scales, dots);
         }));
     } else {
-        let sums = vec![Row::ZERO; n_rows];
+        let sums = vec![Row::ZERO; n_rows + 1];
         let gradient = SingleSums::new(&sums, &places);
         let mut copy = vec![Wide::ZERO; n_rows.div_ceil(TILE) * PANEL];
         each(Box::new(|dots| update(&gradient, terms, step, w, v, dots, &mut copy)));

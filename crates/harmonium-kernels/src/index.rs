@@ -217,7 +217,7 @@ impl Samples {
                 self.words.fill_used(parts, &self.used);
             }
             Kind::Lists => self.lists.fill(rows(parts), (self.n, n_columns), counts.ones),
-            Kind::Pairs => self.pairs.fill(&rows(parts), n_columns),
+            Kind::Pairs => self.pairs.fill(&rows(parts), n_columns, &self.used.mask),
         }
     }
 

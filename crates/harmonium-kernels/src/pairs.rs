@@ -33,25 +33,58 @@ pub struct Pairs {
     starts: Vec<usize>,
     /// Which samples they are; [`NONE`] fills the last four up.
     order: Vec<[u32; FOUR]>,
+    /// The pairs of each strip that some sample has: those of strip `s` end at `used_ends[s]`.
+    used: Vec<u8>,
+    used_ends: Vec<usize>,
     /// Buffers: the entries of a strip in the order of the samples, and their numbers.
     listed: Vec<[u8; ROOM]>,
     lengths: Vec<usize>,
 }
 
 impl Pairs {
-    /// Reads rows of `n_bits` bits, in words.
-    pub fn fill<'a>(&mut self, rows: &(impl Iterator<Item = &'a [u64]> + Clone), n_bits: usize) {
+    /// Reads rows of `n_bits` bits, in words; `mask` has those that any row has.
+    pub fn fill<'a>(
+        &mut self,
+        rows: &(impl Iterator<Item = &'a [u64]> + Clone),
+        n_bits: usize,
+        mask: &[u64],
+    ) {
         let n = rows.clone().count();
         self.listed.resize(n.next_multiple_of(FOUR), [0; ROOM]);
         self.lengths.resize(n, 0);
         self.entries.clear();
         self.starts.clear();
         self.order.clear();
+        self.used.clear();
+        self.used_ends.clear();
         for first in (0..n_bits).step_by(STRIP) {
+            self.mark_used(mask, first);
             list_strip(rows.clone(), first, &mut self.listed, &mut self.lengths);
             self.join();
         }
         self.starts.push(self.entries.len());
+    }
+
+    /// Notes which pairs of a strip some sample has.
+    fn mark_used(&mut self, mask: &[u64], first: usize) {
+        // A strip has whole halves of words.
+        for (bit, pair) in (first..first + STRIP).step_by(32).zip((0_u8..).step_by(16)) {
+            let Some(word) = mask.get(bit / 64) else { break };
+            let mut left = of(word >> (bit % 64) & 0xffff_ffff);
+            while left != 0 {
+                #[expect(clippy::cast_possible_truncation, reason = "below 32")]
+                self.used.push(pair + left.trailing_zeros() as u8 / 2);
+                left &= left - 1;
+            }
+        }
+        self.used_ends.push(self.used.len());
+    }
+
+    /// The pairs of a strip that some sample has.
+    #[inline(always)]
+    fn used(&self, strip: usize) -> &[u8] {
+        let start = if strip == 0 { 0 } else { self.used_ends[strip - 1] };
+        &self.used[start..self.used_ends[strip]]
     }
 
     /// Puts the samples of a strip together, four by four in the order of their lengths.
@@ -238,10 +271,15 @@ impl<T: Element, const L: usize> Default for PairSums<T, L> {
 }
 
 impl<T: Element, const L: usize> PairSums<T, L> {
-    /// Writes down the sums of up to [`STRIP`] rows.
+    /// Writes down the sums of the pairs named, of up to [`STRIP`] rows.
     #[inline(always)]
-    fn build<'a>(&mut self, n: usize, row: impl Fn(usize) -> &'a [T; L], scale: impl Fn(T) -> T)
-    where
+    fn build<'a>(
+        &mut self,
+        pairs: &[u8],
+        n: usize,
+        row: impl Fn(usize) -> &'a [T; L],
+        scale: impl Fn(T) -> T,
+    ) where
         T: 'a,
     {
         let scaled = |i: usize| {
@@ -250,7 +288,8 @@ impl<T: Element, const L: usize> PairSums<T, L> {
             out
         };
         let sums = self.0[1..].as_chunks_mut::<3>().0;
-        for (k, sums) in sums.iter_mut().enumerate().take(n.div_ceil(2)) {
+        for &k in pairs {
+            let (k, sums) = (k as usize, &mut sums[k as usize]);
             let a = scaled(2 * k);
             let b = if 2 * k + 1 < n { scaled(2 * k + 1) } else { [T::ZERO; L] };
             sums[0].0 = a;
@@ -261,9 +300,23 @@ impl<T: Element, const L: usize> PairSums<T, L> {
         }
     }
 
-    /// Adds to the sums of four samples what their entries name.
+    /// Adds to the sums of a group of samples what their entries name.
     #[inline(always)]
-    fn gather(&self, entries: &[[u8; FOUR]], sums: [[T; L]; FOUR]) -> [[T; L]; FOUR] {
+    fn gather(&self, (group, entries): Four<'_>, sums: [[T; L]; FOUR]) -> [[T; L]; FOUR] {
+        if group[2] == NONE {
+            let [mut a, mut b, c, d] = sums;
+            for e in entries {
+                add(&mut a, &self.0[e[0] as usize].0);
+                add(&mut b, &self.0[e[1] as usize].0);
+            }
+            return [a, b, c, d];
+        }
+        self.gather_four(entries, sums)
+    }
+
+    /// The same for four.
+    #[inline(always)]
+    fn gather_four(&self, entries: &[[u8; FOUR]], sums: [[T; L]; FOUR]) -> [[T; L]; FOUR] {
         let [mut a, mut b, mut c, mut d] = sums;
         for e in entries {
             add(&mut a, &self.0[e[0] as usize].0);
@@ -304,7 +357,7 @@ pub(crate) fn add_single_pairs_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Co
 ) {
     assert!(half < 2, "add_single_pairs: a tile has two halves");
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
-        sums.build(STRIP.min(n_rows - first), |i| row(first + i), |w| w * gain);
+        sums.build(pairs.used(strip), STRIP.min(n_rows - first), |i| row(first + i), |w| w * gain);
         for (four, entries) in pairs.strip(strip, theta.len()) {
             let mut now = [[0.0; HALF]; FOUR];
             for (now, &r) in now.iter_mut().zip(four) {
@@ -312,7 +365,7 @@ pub(crate) fn add_single_pairs_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Co
                     *now = theta.0.as_chunks::<HALF>().0[half];
                 }
             }
-            let now = sums.gather(entries, now);
+            let now = sums.gather((four, entries), now);
             for (now, &r) in now.iter().zip(four) {
                 if let Some(theta) = theta.get_mut(r as usize) {
                     theta.0.as_chunks_mut::<HALF>().0[half] = *now;
@@ -355,7 +408,7 @@ pub(crate) fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] +
     assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_pairs: a unit for each block");
     let kept = &mut kept[..theta.len()];
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
-        sums.build(STRIP.min(n_rows - first), |i| row(first + i), |w| w);
+        sums.build(pairs.used(strip), STRIP.min(n_rows - first), |i| row(first + i), |w| w);
         let (block, begins) = (first / BLOCK, first.is_multiple_of(BLOCK));
         let ends = !begins || first + STRIP >= n_rows;
         for (four, entries) in pairs.strip(strip, theta.len()) {
@@ -365,7 +418,7 @@ pub(crate) fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] +
                     kept.get(r as usize).inspect(|kept| *now = kept.0);
                 }
             }
-            let now = sums.gather(entries, now);
+            let now = sums.gather((four, entries), now);
             for (now, &r) in now.iter().zip(four) {
                 let r = r as usize;
                 match (theta.get_mut(r), kept.get_mut(r)) {
@@ -385,4 +438,4 @@ pub(crate) fn add_quantised_pairs_portable<'a, R: Fn(usize) -> &'a [i16; TILE] +
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,6 +9,7 @@ use crate::line::{HALF, PANEL, Quantum, Row, TILE};
 use crate::tables::BLOCK;
 use crate::update::{
     BOTH, Dot, Dots, FREE, Gradient, RankOne, SQUARES, Slope, Step, add_columns, advance,
+    specialise,
 };
 
 /// The quantised copies of a panel, in both orientations.
@@ -140,21 +141,45 @@ impl Strip<'_> {
         &mut line.0.as_chunks_mut::<HALF>().0[part % 2]
     }
 
+    /// Columns `16 part..16 part + 16` of all rows; rows that are missing are zero.
+    #[inline(always)]
+    fn square(&self, part: usize) -> [[i16; HALF]; 8] {
+        let lines = if part < 2 { &*self.low } else { &*self.high };
+        let half = |line: &Quantum| line.0.as_chunks::<HALF>().0[part % 2];
+        if let Ok(lines) = <&[Quantum; 8]>::try_from(lines) {
+            return lines.each_ref().map(half);
+        }
+        let mut square = [[0; HALF]; 8];
+        square.iter_mut().zip(lines).for_each(|(out, line)| *out = half(line));
+        square
+    }
+
+    /// Counts a square down its columns.
+    #[inline(always)]
+    fn count(&mut self, part: usize, square: &[[i16; HALF]; 8]) {
+        let sizes = &mut self.columns.size.as_chunks_mut::<HALF>().0[part];
+        let sums = &mut self.columns.sum.as_chunks_mut::<HALF>().0[part];
+        let mut columns = Tally { size: *sizes, sum: *sums };
+        square.iter().for_each(|q| columns.add(q));
+        (*sizes, *sums) = (columns.size, columns.sum);
+    }
+
+    /// Counts rows that stay as they are: of their own sums nothing changes.
+    #[inline(always)]
+    fn rest(&mut self) {
+        for part in 0..PANEL / HALF {
+            let square = self.square(part);
+            self.count(part, &square);
+        }
+    }
+
     /// Transposes and counts what stands in the rows, while it is in the nearest cache.
     #[inline(always)]
     fn finish<const WIDE: bool>(&mut self) {
         let mut rows = Tally::<HALF>::ZERO;
-        let n = self.low.len();
         for part in 0..PANEL / HALF {
-            let mut square = [[0_i16; HALF]; 8];
-            for (k, out) in square.iter_mut().enumerate().take(n) {
-                *out = *self.half(k, part);
-            }
-            let sizes = &mut self.columns.size.as_chunks_mut::<HALF>().0[part];
-            let sums = &mut self.columns.sum.as_chunks_mut::<HALF>().0[part];
-            let mut columns = Tally { size: *sizes, sum: *sums };
-            square.iter().for_each(|q| columns.add(q));
-            (*sizes, *sums) = (columns.size, columns.sum);
+            let square = self.square(part);
+            self.count(part, &square);
             let (left, right) = self.backward[part * HALF..(part + 1) * HALF].split_at_mut(8);
             let pairs = transpose_pair::<WIDE>(square);
             count_pairs::<WIDE>(&mut rows, &pairs);
@@ -226,12 +251,9 @@ fn update_quantised_in<const WIDE: bool, const K: usize, G: Gradient>(
     scales: &[f32],
     dots: Dots<'_>,
 ) {
+    let moves = step.moves(velocity, weights.len());
     let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
-    match step.penalties() {
-        FREE => move_quantised::<K, FREE, WIDE, G>(arguments),
-        SQUARES => move_quantised::<K, SQUARES, WIDE, G>(arguments),
-        _ => move_quantised::<K, BOTH, WIDE, G>(arguments),
-    }
+    specialise!(step, moves, |P, M| move_quantised::<K, P, M, WIDE, G>(arguments));
 }
 
 /// All arguments of [`update_quantised`].
@@ -249,14 +271,15 @@ type Arguments<'a, const K: usize, G> = (
 /// Eight rows at a time: moved, rounded and multiplied row by row, then copied and counted down the
 /// columns.
 #[inline(always)]
-fn move_quantised<const K: usize, const P: u8, const WIDE: bool, G: Gradient>(
+fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, G: Gradient>(
     (gradient, terms, step, weights, velocity, copies, scales, dots): Arguments<'_, K, G>,
 ) {
     let n = weights.len();
-    let (velocity, scales) = (&mut velocity[..n], &scales[..n.div_ceil(BLOCK)]);
+    let scales = &scales[..n.div_ceil(BLOCK)];
     let (row_shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
     let slope = Slope::new(gradient, terms, step, step.rate);
     let mut columns = Row::ZERO;
+    let mut moved_rows = [Row::ZERO; 8];
     for first in (0..n).step_by(8) {
         let (block, end) = (first / BLOCK, n.min(first + 8));
         let scale = scales[block];
@@ -264,24 +287,41 @@ fn move_quantised<const K: usize, const P: u8, const WIDE: bool, G: Gradient>(
             copies.columns[block] = Tally::ZERO;
         }
         let mut strip = copies.strip(first, n);
-        for i in first..end {
-            let (w, v) = (&mut weights[i], &mut velocity[i]);
-            let row = slope.row(i);
+        if (first..end).all(|i| slope.rests::<P, M>(i)) {
+            strip.rest();
+            continue;
+        }
+        let moving = if M { &mut velocity[first..end] } else { &mut moved_rows[..end - first] };
+        for (i, v) in (first..end).zip(&mut *moving) {
+            if slope.rests::<P, M>(i) {
+                continue;
+            }
+            let (w, row) = (&mut weights[i], slope.row(i));
             let mut dot = Dot::ZERO;
             for part in 0..PANEL / HALF {
                 let mut half = [0.0; HALF];
                 for (k, eight) in half.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                     let part = 2 * part + k;
                     let moved;
-                    (*eight, moved) = advance::<K, P, 8, G>(&slope, row, step.momentum, part, w, v);
-                    dot.add(part, moved, dots.column_shifts);
+                    (*eight, moved) =
+                        advance::<K, P, M, 8, G>(&slope, row, step.momentum, part, w, v);
+                    if K > 0 {
+                        dot.add(part, moved, dots.column_shifts);
+                    }
                 }
                 *strip.half(i - first, part) = quantise_half::<WIDE>(half, scale);
             }
-            rows[i] = dot.total();
+            if K > 0 {
+                rows[i] = dot.total();
+            }
         }
         strip.finish::<WIDE>();
-        add_columns(&velocity[first..end], &row_shifts[first..end], &mut columns);
+        if K > 0 {
+            add_columns(moving, &row_shifts[first..end], &mut columns);
+        }
+    }
+    if K == 0 {
+        rows.fill(0.0);
     }
     *dots.columns = columns;
 }

@@ -30,10 +30,42 @@ impl Step {
             _ => BOTH,
         }
     }
+
+    /// Whether velocities are kept for so many rows of weights.
+    ///
+    /// # Panics
+    ///
+    /// If there are some, but fewer than rows, or none where there is momentum.
+    pub(crate) fn moves(&self, velocity: &[Row], n: usize) -> bool {
+        let kept = !velocity.is_empty();
+        assert!(if kept { velocity.len() >= n } else { self.momentum == 0.0 || n == 0 });
+        kept
+    }
 }
 
+/// Runs `$run` with constants that say which penalties there are and whether velocities are kept.
+macro_rules! specialise {
+    ($step:expr, $moves:expr, |$penalties:ident, $kept:ident| $run:expr) => {
+        $crate::update::specialise! {
+            @ ($step.penalties(), $moves), $penalties, $kept, $run,
+            (FREE, true) => FREE true, (SQUARES, true) => SQUARES true, (_, true) => BOTH true,
+            (FREE, false) => FREE false, (_, false) => BOTH false,
+        }
+    };
+    (@ $which:expr, $penalties:ident, $kept:ident, $run:expr, $($pattern:pat => $p:ident $k:literal,)*) => {
+        match $which {
+            $($pattern => {
+                const $penalties: u8 = $p;
+                const $kept: bool = $k;
+                $run
+            })*
+        }
+    };
+}
+pub(crate) use specialise;
+
 /// What is added to the products of bits: terms of rank one, $\sum_k a_{ik} z_{kj}$, that carry
-/// centering and sparsity.
+/// centering. Without any (`K` = 0) nothing is centered, and there are no [`Dots`] to take either.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOne<'a, const K: usize> {
     /// $a$, for each row.
@@ -64,6 +96,12 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> (G::Row, [f32; K]) {
         (self.gradient.row(i), self.terms.rows[i].map(|a| self.rate * a))
+    }
+
+    /// Whether nothing moves row `i`.
+    #[inline(always)]
+    pub(crate) fn rests<const P: u8, const M: bool>(&self, i: usize) -> bool {
+        K == 0 && P == FREE && !M && self.gradient.is_zero(i)
     }
 
     /// $x + \eta(g + \sum_k a_{ik} z_{kj} - \lambda_2 w - \lambda_1\,\mathrm{sgn}\,w)$ for
@@ -97,9 +135,10 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
     }
 }
 
-/// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$ for one part of a row. Both are returned, so that they need not be read again.
+/// $v \leftarrow \alpha v + \eta g$ and $w \leftarrow w + v$ for one part of a row; without momentum (not `M`)
+/// $v$ is not read, and written only where dots are taken of it. Both are returned, so that they need not be read again.
 #[inline(always)]
-pub(crate) fn advance<const K: usize, const P: u8, const N: usize, G: Gradient>(
+pub(crate) fn advance<const K: usize, const P: u8, const M: bool, const N: usize, G: Gradient>(
     slope: &Slope<'_, K, G>,
     row: (G::Row, [f32; K]),
     momentum: f32,
@@ -108,12 +147,21 @@ pub(crate) fn advance<const K: usize, const P: u8, const N: usize, G: Gradient>(
     v: &mut Row,
 ) -> ([f32; N], [f32; N]) {
     let (w, v) = (&mut w.0.as_chunks_mut::<N>().0[part], &mut v.0.as_chunks_mut::<N>().0[part]);
-    let mut moved = *v;
-    for l in 0..N {
-        moved[l] *= momentum;
+    let mut moved = [0.0; N];
+    if !M && K == 0 {
+        // Nobody asks for the update itself.
+        *w = slope.add::<P, N>(row, part, *w, *w);
+        return (*w, moved);
+    }
+    if M {
+        for l in 0..N {
+            moved[l] = momentum * v[l];
+        }
     }
     moved = slope.add::<P, N>(row, part, *w, moved);
-    *v = moved;
+    if M || K > 0 {
+        *v = moved;
+    }
     for l in 0..N {
         w[l] += moved[l];
     }
@@ -139,6 +187,8 @@ fast! {
     /// likelihood and the penalties. `transposed` becomes what [`transpose_single`] makes of the new
     /// weights, strip after strip of 32 rows, unless it is empty.
     ///
+    /// Without momentum `velocity` may be empty. Then rows without a sample stay as they are where nothing else moves them.
+    ///
     /// # Panics
     ///
     /// If there are fewer factors, velocities or shifts than rows, or room for some strips alone.
@@ -163,25 +213,16 @@ fn update_portable<const K: usize, G: Gradient>(
     mut dots: Dots<'_>,
     transposed: &mut [Wide],
 ) {
-    let velocity = &mut velocity[..weights.len()];
     let slope = Slope::new(gradient, terms, step, step.rate);
     let momentum = step.momentum;
-    macro_rules! rows {
-        ($penalties:expr) => {
-            update_rows::<K, { $penalties }, G>(
-                &slope, momentum, weights, velocity, &mut dots, transposed,
-            )
-        };
-    }
-    match step.penalties() {
-        FREE => rows!(FREE),
-        SQUARES => rows!(SQUARES),
-        _ => rows!(BOTH),
-    }
+    let moves = step.moves(velocity, weights.len());
+    specialise!(step, moves, |P, M| update_rows::<K, P, M, G>(
+        &slope, momentum, weights, velocity, &mut dots, transposed,
+    ));
 }
 
 #[inline(always)]
-fn update_rows<const K: usize, const P: u8, G: Gradient>(
+fn update_rows<const K: usize, const P: u8, const M: bool, G: Gradient>(
     slope: &Slope<'_, K, G>,
     momentum: f32,
     weights: &mut [Row],
@@ -192,24 +233,38 @@ fn update_rows<const K: usize, const P: u8, G: Gradient>(
     let n = weights.len();
     let (shifts, rows) = (&dots.row_shifts[..n], &mut dots.rows[..n]);
     let mut columns = Row::ZERO;
+    let mut moved_rows = [Row::ZERO; 8];
     for first in (0..n).step_by(8) {
         let end = n.min(first + 8);
-        for i in first..end {
-            let (w, v, row) = (&mut weights[i], &mut velocity[i], slope.row(i));
+        let strip = if M { &mut velocity[first..end] } else { &mut moved_rows[..end - first] };
+        for (i, v) in (first..end).zip(&mut *strip) {
+            if slope.rests::<P, M>(i) {
+                continue;
+            }
+            let (w, row) = (&mut weights[i], slope.row(i));
             let mut dot = Dot::ZERO;
             for part in 0..PANEL / 8 {
-                let (_, moved) = advance::<K, P, 8, G>(slope, row, momentum, part, w, v);
-                dot.add(part, moved, dots.column_shifts);
+                let (_, moved) = advance::<K, P, M, 8, G>(slope, row, momentum, part, w, v);
+                if K > 0 {
+                    dot.add(part, moved, dots.column_shifts);
+                }
             }
-            rows[i] = dot.total();
+            if K > 0 {
+                rows[i] = dot.total();
+            }
         }
-        // While the rows are in the nearest cache.
-        add_columns(&velocity[first..end], &shifts[first..end], &mut columns);
+        if K > 0 {
+            // While the rows are in the nearest cache.
+            add_columns(strip, &shifts[first..end], &mut columns);
+        }
         if !transposed.is_empty() && (end.is_multiple_of(TILE) || end == n) {
             let strip = (end - 1) / TILE;
             let out = &mut transposed[strip * PANEL..][..PANEL];
             transpose_single_portable(weights, strip * TILE, out);
         }
+    }
+    if K == 0 {
+        rows.fill(0.0);
     }
     *dots.columns = columns;
 }
@@ -321,6 +376,9 @@ pub trait Gradient: Copy {
     /// Row `i`.
     fn row(&self, i: usize) -> Self::Row;
 
+    /// Whether no sample has row `i`.
+    fn is_zero(&self, i: usize) -> bool;
+
     /// Adds part `part` of it, `N` columns to a part.
     fn add<const N: usize>(&self, row: Self::Row, part: usize, to: [f32; N]) -> [f32; N];
 
@@ -339,8 +397,9 @@ pub struct FieldSums<'a> {
 
 impl<'a> FieldSums<'a> {
     /// Sums of samples that weigh `weight` each, the sign of their side included. Row `i` of the
-    /// gradient stands at `places[i]`: rows without any sample may share one of zeros.
+    /// gradient stands at `places[i]`. The last of the sums is zero and belongs to rows without any sample.
     pub fn new(sums: &'a [Sums], places: &'a [u32], weight: f32) -> Self {
+        debug_assert!(sums.last().is_none_or(|last| *last == Sums::ZERO), "the last is zero");
         Self { sums, places, unit: weight / LEVELS as f32 }
     }
 }
@@ -351,6 +410,11 @@ impl<'a> Gradient for FieldSums<'a> {
     #[inline(always)]
     fn row(&self, i: usize) -> Self::Row {
         &self.sums[self.places[i] as usize].0
+    }
+
+    #[inline(always)]
+    fn is_zero(&self, i: usize) -> bool {
+        self.places[i] as usize + 1 == self.sums.len()
     }
 
     #[inline(always)]
@@ -377,6 +441,11 @@ impl<'a> Gradient for [FieldSums<'a>; 2] {
     }
 
     #[inline(always)]
+    fn is_zero(&self, i: usize) -> bool {
+        self[0].is_zero(i) && self[1].is_zero(i)
+    }
+
+    #[inline(always)]
     fn add<const N: usize>(&self, row: Self::Row, part: usize, to: [f32; N]) -> [f32; N] {
         self[1].add(row[1], part, self[0].add(row[0], part, to))
     }
@@ -386,7 +455,7 @@ impl<'a> Gradient for [FieldSums<'a>; 2] {
     }
 }
 
-/// Sums in single precision; row `i` of the gradient stands at `places[i]`.
+/// Sums in single precision; places as in [`FieldSums::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct SingleSums<'a> {
     sums: &'a [Row],
@@ -397,6 +466,7 @@ pub struct SingleSums<'a> {
 impl<'a> SingleSums<'a> {
     /// Sums that include the weights of their samples.
     pub fn new(sums: &'a [Row], places: &'a [u32]) -> Self {
+        debug_assert!(sums.last().is_none_or(|last| *last == Row::ZERO), "the last is zero");
         Self { sums, places, unit: 1.0 }
     }
 }
@@ -407,6 +477,11 @@ impl<'a> Gradient for SingleSums<'a> {
     #[inline(always)]
     fn row(&self, i: usize) -> Self::Row {
         &self.sums[self.places[i] as usize].0
+    }
+
+    #[inline(always)]
+    fn is_zero(&self, i: usize) -> bool {
+        self.places[i] as usize + 1 == self.sums.len()
     }
 
     #[inline(always)]

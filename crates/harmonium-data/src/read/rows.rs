@@ -145,9 +145,7 @@ impl Rows {
     }
 
     fn store_bytes(&mut self, store: &mut Store, row: &[u8]) -> Result<(), Error> {
-        for &b in row {
-            self.hash.value(f32::from(b));
-        }
+        self.hash.bytes(row);
         self.count += 1;
         store.push_bytes(row)
     }

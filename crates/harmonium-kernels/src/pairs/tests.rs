@@ -29,9 +29,21 @@ fn decoded(pairs: &Pairs, strip: usize, n: usize) -> Vec<Vec<usize>> {
     found.into_iter().map(|bits| bits.expect("every sample comes")).collect()
 }
 
+/// The bits that any row has.
+pub(crate) fn mask_of(bits: &BitMatrix) -> Vec<u64> {
+    let mut mask = vec![0; bits.words_per_row()];
+    for r in 0..bits.n_rows() {
+        mask.iter_mut().zip(bits.row(r)).for_each(|(mask, word)| *mask |= word);
+    }
+    mask
+}
+
 fn check(pairs: &Pairs, bits: &BitMatrix) {
     let (n, n_bits) = (bits.n_rows(), bits.n_columns());
     for (strip, first) in (0..n_bits).step_by(STRIP).enumerate() {
+        let has = |i: usize| i < n_bits && (0..n).any(|r| bits.get(r, i));
+        let used = (0..STRIP / 2).filter(|&k| has(first + 2 * k) || has(first + 2 * k + 1));
+        assert!(pairs.used(strip).iter().map(|&k| k as usize).eq(used), "strip {strip}");
         for (r, found) in decoded(pairs, strip, n).into_iter().enumerate() {
             let end = n_bits.min(first + STRIP);
             let expected = (first..end).filter(|&i| bits.get(r, i)).map(|i| i - first);
@@ -47,7 +59,7 @@ fn entries_stand_for_the_bits() {
     for (n_bits, n) in sizes().into_iter().flat_map(|n| [(n, 3), (161, n)]).chain(large()) {
         for density in DENSITIES {
             let bits = bits(n, n_bits, density, 5);
-            pairs.fill(&(0..n).map(|r| bits.row(r)), n_bits);
+            pairs.fill(&(0..n).map(|r| bits.row(r)), n_bits, &mask_of(&bits));
             check(&pairs, &bits);
         }
     }

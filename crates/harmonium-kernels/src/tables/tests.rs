@@ -39,7 +39,8 @@ fn lists_of(bits: &BitMatrix) -> Lists {
 
 fn pairs_of(bits: &BitMatrix) -> Pairs {
     let mut pairs = Pairs::default();
-    pairs.fill(&(0..bits.n_rows()).map(|r| bits.row(r)), bits.n_columns());
+    let rows = (0..bits.n_rows()).map(|r| bits.row(r));
+    pairs.fill(&rows, bits.n_columns(), &crate::pairs::tests::mask_of(bits));
     pairs
 }
 

@@ -34,6 +34,9 @@ const PIECE: usize = 250;
 const SHARE: usize = 60;
 /// But at least this many, if there are.
 const LEAST_ROWS: usize = 100;
+/// Of the rows that are looked at, those whose echo is taken: one of so many, as long as
+/// [`LEAST_ROWS`] remain. An echo says least of all numbers and would cost most.
+const ECHOES: usize = 4;
 
 /// Watches one run on its training and validation data.
 pub struct Monitor<'d> {
@@ -64,8 +67,8 @@ impl<'d> Monitor<'d> {
     pub fn every(&self, epochs: u64) -> u64 {
         let rows = |d: &Dataset| Self::chosen(d).len() as f64;
         let looked = rows(self.train) + self.valid.map_or(0.0, rows);
-        // A row that is looked at costs about as much as one and a half that are learned from.
-        let cost = 1.5 * looked / self.train.n_rows() as f64;
+        // A row that is looked at costs about as much as two that are learned from.
+        let cost = 2.0 * looked / self.train.n_rows() as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let every = (cost / BUDGET).ceil() as u64;
         every.clamp(1, (epochs / 10).max(1))
@@ -182,19 +185,21 @@ impl<'d> Monitor<'d> {
         let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
         let closed = ClosedForm::of(machine)?;
-        for (piece, rows) in (0_u64..).zip(Self::chosen(data).chunks(PIECE)) {
+        let chosen = Self::chosen(data);
+        let stride = (chosen.len() / LEAST_ROWS).clamp(1, ECHOES);
+        for (piece, rows) in (0_u64..).zip(chosen.chunks(PIECE)) {
             let batch = Self::batch(machine, data, rows);
             let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
             if let Some(closed) = &closed {
                 let x = closed.look(machine, engine, &batch, visit, &mut look)?;
-                look.echoes.extend(echoes(machine, engine, &x)?);
+                look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
                 look.count_idle(machine, &x);
                 continue;
             }
             let mut x = batch.to_state(machine)?;
             infer(machine, engine, &clamp, &mut x, MeanField::default())?;
             look.energies.extend(energies(machine, &clamp, &x)?);
-            look.echoes.extend(echoes(machine, engine, &x)?);
+            look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
             look.count_idle(machine, &x);
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),

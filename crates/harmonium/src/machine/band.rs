@@ -367,7 +367,7 @@ impl Band {
         }
         if self.panels[0][c].is_quantised() {
             let units = &link.row_units[tile * TILE / BLOCK];
-            let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
+            let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
             let pieces = Pieces::new(self.panels.len(), piece);
             add_quantised(source, self.len, |j| pieces.row(j), units, start, theta, scratch);
         } else if self.panels[0][c].transposed.is_empty() {
@@ -379,7 +379,7 @@ impl Band {
             add_single(source, self.len, |j| &turned[j].0, link.gains.0.bits, theta, scratch);
             scratch.turned = turned;
         } else {
-            let piece = |p: usize| &self.panels[p][c].transposed[tile * PANEL..][..PANEL];
+            let piece = |p: usize| &self.panels[p][c].transposed.as_chunks().0[tile];
             let pieces = Pieces::new(self.panels.len(), piece);
             add_single(source, self.len, |j| pieces.row(j), link.gains.0.bits, theta, scratch);
         }
@@ -431,7 +431,7 @@ impl Band {
         scratch: &mut Scratch,
     ) {
         let units = &self.links[c].row_units[tile * TILE / BLOCK];
-        let piece = |p: usize| &self.panels[p][c].copies.backward[tile * PANEL..][..PANEL];
+        let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
         let pieces = Pieces::new(self.panels.len(), piece);
         add_means(means, self.len, |j| pieces.row(j), units, theta, &mut scratch.packed);
     }
@@ -452,19 +452,20 @@ impl Band {
 
 /// One tile of transposed rows, the pieces of all panels looked up beforehand.
 struct Pieces<'a, T, const L: usize> {
-    first: [&'a [Line<T, L>]; PIECES],
+    first: [&'a [Line<T, L>; PANEL]; PIECES],
     /// Those of the panels beyond, which few layers have.
-    rest: Vec<&'a [Line<T, L>]>,
+    rest: Vec<&'a [Line<T, L>; PANEL]>,
 }
 
 /// Panels whose pieces need no memory of their own: 2048 columns.
 const PIECES: usize = 32;
 
 impl<'a, T, const L: usize> Pieces<'a, T, L> {
-    fn new(n: usize, piece: impl Fn(usize) -> &'a [Line<T, L>]) -> Self {
-        let mut first: [&[Line<T, L>]; PIECES] = [&[]; PIECES];
-        first.iter_mut().enumerate().take(n).for_each(|(p, out)| *out = piece(p));
-        Self { first, rest: (PIECES..n).map(piece).collect() }
+    fn new(n: usize, piece: impl Fn(usize) -> &'a [Line<T, L>; PANEL]) -> Self {
+        Self {
+            first: std::array::from_fn(|p| piece(p.min(n - 1))),
+            rest: (PIECES..n).map(piece).collect(),
+        }
     }
 
     #[inline]

@@ -219,6 +219,19 @@ impl State {
         self.layers.clone_from(&other.layers);
     }
 
+    /// Every `stride`-th row, the first included.
+    pub(crate) fn thinned(&self, stride: usize) -> Self {
+        let thin = |layer: &LayerState| {
+            let rows = layer.numbers().chunks_exact(layer.len.max(1)).step_by(stride);
+            let form = Form::Numbers(rows.flatten().copied().collect());
+            LayerState { form, len: layer.len, meaning: layer.meaning, spins: layer.spins }
+        };
+        Self {
+            n_rows: self.n_rows.div_ceil(stride),
+            layers: self.layers.iter().map(thin).collect(),
+        }
+    }
+
     /// Exchanges two rows.
     pub(crate) fn swap_rows(&mut self, a: usize, b: usize) {
         for layer in &mut self.layers {

@@ -203,7 +203,7 @@ impl<'d> Trainer<'d> {
         }
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
-            learner: fused.then(|| Learner::new(&machine, &engine)),
+            learner: fused.then(|| Learner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],

@@ -102,7 +102,8 @@ pub(crate) struct Squares {
 /// What learning keeps from step to step.
 #[derive(Debug)]
 pub(crate) struct Learner {
-    /// The last update of each weight, laid out as the weights are: band, panel, link.
+    /// The last update of each weight, laid out as the weights are: band, panel, link. Nothing
+    /// where there is never any momentum.
     velocity: Vec<Vec<Vec<Vec<Row>>>>,
     /// The last update of each bias.
     pub(crate) bias_velocity: Vec<Vec<f64>>,
@@ -139,6 +140,8 @@ struct Prepared {
     /// $m$ and $\mu - t$ of each layer.
     centers: Vec<Vec<f32>>,
     shifts: Vec<Vec<f32>>,
+    /// Whether any of them is not zero.
+    centered: Vec<bool>,
     /// For each link of the band under way, what stands before the terms of rank one.
     row_factors: Vec<Vec<[f32; 2]>>,
 }
@@ -164,8 +167,9 @@ struct Output {
 }
 
 impl Learner {
-    pub(crate) fn new(machine: &Machine, engine: &Engine) -> Self {
-        let rows = |panel: &Panel| vec![Row::ZERO; panel.weights.len()];
+    /// Starts at rest; `momentum` says whether any step will have some.
+    pub(crate) fn new(machine: &Machine, engine: &Engine, momentum: bool) -> Self {
+        let rows = |panel: &Panel| vec![Row::ZERO; if momentum { panel.weights.len() } else { 0 }];
         let zeros = || machine.layers().iter().map(|l| vec![0.0; l.len()]).collect::<Vec<_>>();
         let bands = engine.bands.iter();
         Self {
@@ -238,6 +242,8 @@ impl Learner {
             let inverse = 1.0 / layer.scale;
             it.centers[l].extend(self.offsets[l].iter().map(|mu| (inverse * shift(mu)) as f32));
         }
+        it.centered.clear();
+        it.centered.extend(it.shifts.iter().map(|shifts| shifts.iter().any(|x| *x != 0.0)));
         let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
         let quantised = engine.precision() == Precision::I16
             && it.uniform.iter().all(Option::is_some)

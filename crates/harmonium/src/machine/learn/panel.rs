@@ -282,7 +282,6 @@ impl PanelWork<'_> {
     }
 
     /// Moves the weights of one link and what follows from them.
-    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
     fn advance<G: Gradient>(
         &self,
         (p, c): (usize, usize),
@@ -291,18 +290,37 @@ impl PanelWork<'_> {
         velocity: &mut [Row],
         output: &mut Output,
     ) {
+        let it = self.prepared;
+        if it.centered[self.layer.0] || it.centered[self.links[c].source.0] {
+            let columns = self.column_factors(p, output);
+            let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
+            self.advance_by((p, c), gradient, terms, panel, velocity, output);
+        } else {
+            let rows = vec![[]; panel.weights.len()];
+            let terms = RankOne { rows: &rows, columns: &[] };
+            self.advance_by((p, c), gradient, terms, panel, velocity, output);
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn advance_by<const K: usize, G: Gradient>(
+        &self,
+        (p, c): (usize, usize),
+        gradient: &G,
+        terms: RankOne<'_, K>,
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+    ) {
         let (it, link, settings) = (self.prepared, &self.links[c], self.settings);
-        let columns = self.column_factors(p, output);
-        let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
         let step = Step {
             rate: settings.rate as f32,
             momentum: settings.momentum as f32,
             l1: settings.l1 as f32,
             l2: settings.l2 as f32,
         };
-        if settings.norms {
-            output.squares.gradient += slope_squared(gradient, terms, step, &panel.weights);
-        }
+        let slope =
+            if settings.norms { slope_squared(gradient, terms, step, &panel.weights) } else { 0.0 };
         let mut shift = Row::ZERO;
         shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
         let (columns, rows) = &mut output.dots[c];
@@ -318,7 +336,9 @@ impl PanelWork<'_> {
             update(gradient, terms, step, &mut panel.weights, velocity, dots, transposed);
         }
         if settings.norms {
-            output.squares.update += squared(velocity);
+            output.squares.gradient += slope;
+            output.squares.update +=
+                if velocity.is_empty() { settings.rate.powi(2) * slope } else { squared(velocity) };
             output.squares.weights += squared(&panel.weights);
         }
     }
