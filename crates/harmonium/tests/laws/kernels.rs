@@ -7,9 +7,12 @@ use harmonium::machine::{
 use harmonium::models::{Dbm, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, conditional_means, gibbs};
-use harmonium::training::{Numbers, Plan, Posterior, Rule, initialise, train};
+use harmonium::training::{
+    Numbers, Observer, Plan, Posterior, Rule, Trainer, View, initialise, train,
+};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table};
+use std::ops::ControlFlow;
 
 /// How far a mean of units between 0 and 1 may be off.
 const TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 2e-6), (Precision::I16, 1e-3)];
@@ -156,11 +159,15 @@ fn learned(machine: &Machine, data: &Dataset, plan: &Plan) -> Vec<f64> {
 fn learning_in_the_engine_is_learning_by_moments() {
     for (name, machine) in learners() {
         let data = data(&machine, 50);
-        for (rule, posterior, center) in [
-            (Rule::Pcd, Posterior::Auto, true),
-            (Rule::Cd, Posterior::Auto, false),
-            (Rule::Pcd, Posterior::Gibbs, true),
+        for (rule, posterior, center, plain) in [
+            (Rule::Pcd, Posterior::Auto, true, false),
+            (Rule::Cd, Posterior::Auto, false, false),
+            (Rule::Pcd, Posterior::Gibbs, true, false),
+            (Rule::Pcd, Posterior::Auto, true, true),
+            (Rule::Cd, Posterior::Auto, false, true),
         ] {
+            let penalty = if plain { 0.0 } else { 1e-3 };
+            let momentum = if plain { "0" } else { "0.5@0,0.9@1" };
             let plan = |precision| Plan {
                 precision,
                 rule,
@@ -170,8 +177,9 @@ fn learning_in_the_engine_is_learning_by_moments() {
                 batch: 20,
                 chains: 15,
                 learning_rate: 0.1,
-                l1: 1e-3,
-                l2: 1e-2,
+                momentum: momentum.parse().unwrap(),
+                l1: penalty,
+                l2: 10.0 * penalty,
                 initial_std: 0.3,
                 mean_field_tolerance: 1e-9,
                 mean_field_sweeps: 200,
@@ -184,6 +192,54 @@ fn learning_in_the_engine_is_learning_by_moments() {
                 reference.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(worst < 2e-5, "{name} {rule:?} {posterior:?}: {worst}");
         }
+    }
+}
+
+/// Without centering, momentum and penalties weights of pixels that nobody has are left alone; a
+/// run that was interrupted goes on with nothing remembered of its last update.
+#[test]
+fn what_nothing_moves_rests() {
+    let machine = Rbm::binary(100, 70).unwrap().into_machine();
+    let pixel = |r: u32, i: u32| i % 30 < 9 && r.wrapping_mul(31).wrapping_add(i) % 7 < 2;
+    let pixels = (0..60).flat_map(|r| (0..100).map(move |i| f32::from(u8::from(pixel(r, i)))));
+    let table = Table::from_real(pixels.collect(), 100).unwrap();
+    let data = Dataset::new(table, Binarize::None).unwrap();
+    let plan = |precision| Plan {
+        precision,
+        center: false,
+        momentum: "0".parse().unwrap(),
+        decay: "1".parse().unwrap(),
+        l2: 0.0,
+        epochs: 2,
+        batch: 10,
+        chains: 10,
+        learning_rate: 0.1,
+        initial_std: 0.3,
+        ..Plan::default()
+    };
+    let reference = learned(&machine, &data, &plan(Numbers::F64));
+    let found = learned(&machine, &data, &plan(Numbers::F32));
+    for (a, b) in reference.iter().zip(&found) {
+        assert!((a - b).abs() < 2e-5, "{a} is not {b}");
+    }
+    for precision in [Numbers::F32, Numbers::I16] {
+        let (plan, mut stops) = (plan(precision), StopAfter(7));
+        let mut trainer = Trainer::new(machine.clone(), &data, &plan).unwrap();
+        trainer.run(&mut [&mut stops]).unwrap();
+        let mut resumed = Trainer::resume(&trainer.checkpoint(), &data, &plan).unwrap();
+        trainer.run(&mut []).unwrap();
+        resumed.run(&mut []).unwrap();
+        assert_eq!(parameters(trainer.machine()), parameters(resumed.machine()), "{precision:?}");
+    }
+}
+
+/// Stops a run after so many updates.
+struct StopAfter(usize);
+
+impl Observer for StopAfter {
+    fn updated(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+        self.0 -= 1;
+        if self.0 == 0 { ControlFlow::Break("enough".into()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -234,8 +290,7 @@ fn a_quantised_step_has_the_same_mean() {
         // The same start for every seed: only what a step draws differs.
         let step = |precision, seed| {
             let plan = Plan { epochs: 1, ..plan(precision, seed) };
-            let mut trainer =
-                harmonium::training::Trainer::new(machine.clone(), &data, &plan).unwrap();
+            let mut trainer = Trainer::new(machine.clone(), &data, &plan).unwrap();
             trainer.run(&mut []).unwrap();
             parameters(trainer.machine())
         };
