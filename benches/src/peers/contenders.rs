@@ -126,6 +126,8 @@ impl Item {
 pub(super) enum Variant {
     /// With the peers' algorithm: not centered, constant rate and momentum, no penalty.
     Plain,
+    /// The same without momentum, which some peers do not have.
+    NoMomentum,
     /// With its own defaults.
     Defaults,
     /// With next to nothing to do.
@@ -145,6 +147,8 @@ pub(super) struct Peer {
     slow: bool,
     /// By what factor learned statistics may differ from harmonium's.
     band: f64,
+    /// Whether it learns with momentum.
+    momentum: bool,
     pub differs: &'static str,
 }
 
@@ -157,6 +161,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Ais],
         slow: false,
         band: 1.15,
+        momentum: true,
         differs: "a loop of ours, float32: buffers made once, both phases in one product; the same algorithm",
     },
     Peer {
@@ -165,6 +170,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Ais, Dbm],
         slow: false,
         band: 1.15,
+        momentum: true,
         differs: "a loop of ours, float32: in place, no autograd, momentum inside the gradient's product; \
                   the same algorithm",
     },
@@ -174,6 +180,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features],
         slow: false,
         band: 1.15,
+        momentum: true,
         differs: "a loop of ours, float32: an epoch is one compiled scan, compiling not timed; the same algorithm",
     },
     Peer {
@@ -182,6 +189,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Score],
         slow: false,
         band: 1.6,
+        momentum: false,
         differs: "BernoulliRBM given float32. No momentum; visible biases start at 0; as many chains as rows in a \
                   batch, kept as sampled hidden states that start at 0; both phases use hidden probabilities; \
                   batches in file order",
@@ -192,6 +200,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Score],
         slow: true,
         band: 1.6,
+        momentum: false,
         differs: "the same given float64, as most users call it",
     },
     Peer {
@@ -200,6 +209,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Ais],
         slow: true,
         band: 1.15,
+        momentum: true,
         differs: "its own PCD step with torch's SGD, uncentered, without the HDF5 file it writes to at each update; \
                   divides the gradient by its norm, so that it learns at another pace: what it learned is from an \
                   untimed run without that; two v-to-h products for the chains of each update; features also \
@@ -211,6 +221,7 @@ pub(super) const PEERS: [Peer; 7] = [
         items: &[Train, TrainSmallBatches, Sample, Features, Score],
         slow: true,
         band: 2.5,
+        momentum: true,
         differs: "RBM.fit as documented: CD-1 from the data (it has no PCD), gradients by autograd of free energies, \
                   visible biases start at 0, shuffled by a DataLoader, and the pseudo-likelihood of every batch; \
                   features also draw states",
@@ -225,26 +236,40 @@ pub(super) enum Contender {
 }
 
 impl Contender {
-    /// All that take part in an item; the first is what the others are divided by.
+    /// All that take part in an item.
     pub(super) fn of(item: Item) -> impl Iterator<Item = Self> {
-        let extra = match item {
-            Train | TrainSmallBatches => Some(Variant::Defaults),
-            Sample => Some(Variant::StartOnly),
-            Dbm => Some(Variant::AtRest),
-            Features | Score | Ais => None,
+        let extra: &[Variant] = match item {
+            Train | TrainSmallBatches => &[Variant::NoMomentum, Variant::Defaults],
+            Sample => &[Variant::StartOnly],
+            Dbm => &[Variant::AtRest],
+            Features | Score | Ais => &[],
         };
-        let ours = std::iter::once(Variant::Plain).chain(extra).map(Self::Ours);
+        let ours = std::iter::once(Variant::Plain).chain(extra.iter().copied()).map(Self::Ours);
         ours.chain(PEERS.iter().filter(move |p| p.items.contains(&item)).map(Self::Peer))
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ours(Variant::Plain) => "harmonium",
+            Self::Ours(Variant::NoMomentum) => "harmonium, no momentum",
             Self::Ours(Variant::Defaults) => "harmonium, defaults",
             Self::Ours(Variant::StartOnly) => "harmonium, 1 sweep",
             Self::Ours(Variant::AtRest) => "harmonium, at rest",
             Self::Peer(peer) => peer.name,
         }
+    }
+
+    /// What it is divided by and held against: harmonium with the same settings.
+    pub(super) fn beside(self, item: Item) -> Variant {
+        let trains = matches!(item, Train | TrainSmallBatches);
+        match self {
+            Self::Peer(peer) if trains && !peer.momentum => Variant::NoMomentum,
+            _ => Variant::Plain,
+        }
+    }
+
+    pub(super) fn is(self, variant: Variant) -> bool {
+        matches!(self, Self::Ours(ours) if ours == variant)
     }
 
     pub(super) fn is_slow(self) -> bool {
@@ -261,14 +286,21 @@ impl Contender {
     }
 }
 
-/// Marks rows whose results lie too far from the first row that has any.
+/// Marks rows whose results lie too far from those of harmonium with the same settings.
 pub(super) fn compare_checks(item: Item, rows: &mut [Row]) {
-    let Some(reference) = rows.iter().find(|row| !row.check.is_empty()).map(|r| r.check.clone())
-    else {
-        return;
-    };
+    let ours: Vec<(Variant, serde_json::Map<_, _>)> = rows
+        .iter()
+        .filter_map(|row| match row.contender {
+            Contender::Ours(variant) => Some((variant, row.check.clone())),
+            Contender::Peer(_) => None,
+        })
+        .collect();
     for row in rows.iter_mut().filter(|row| !row.seconds.is_empty()) {
         let band = row.contender.band(item);
+        let beside = row.contender.beside(item);
+        let Some((_, reference)) = ours.iter().find(|(variant, _)| *variant == beside) else {
+            continue;
+        };
         let strays = reference.iter().find_map(|(what, expected)| {
             let expected = expected.as_f64()?;
             let found = row.check.get(what).and_then(serde_json::Value::as_f64);

@@ -11,7 +11,9 @@ use std::process::Output;
 use std::time::Instant;
 
 /// What the peers do and no more: harmonium's defaults also center, decay the rate and penalise weights.
-const LIKE_PEERS: [&str; 7] = ["--no-center", "--momentum", "0.5", "--decay", "1", "--l2", "0"];
+const LIKE_PEERS: [&str; 5] = ["--no-center", "--decay", "1", "--l2", "0"];
+/// Of those that have it.
+const MOMENTUM: &str = "0.5";
 /// Deep machines are centered, by the peers as well.
 const CENTERED: usize = 1;
 
@@ -51,7 +53,7 @@ impl<'a> Ours<'a> {
                     self.training(item.batch(), item.epochs(self.epochs), variant, "trained");
                 let (seconds, _) = self.run(&command)?;
                 let check = match variant {
-                    Variant::Plain => {
+                    Variant::Plain | Variant::NoMomentum => {
                         let trained = self.places.scratch.join("trained/model.safetensors");
                         self.python.check(item, &trained, "")?
                     }
@@ -70,6 +72,7 @@ impl<'a> Ours<'a> {
                 command.extend(words(&["--mean-field-sweeps", "10"]));
                 command.extend(words(&["--mean-field-tolerance", tolerance]));
                 command.extend(words(&LIKE_PEERS[CENTERED..]));
+                command.extend(words(&["--momentum", MOMENTUM]));
                 command.extend(words(&["--force", "--out", &run]));
                 let (seconds, _) = self.run(&command)?;
                 let mut check = self.python.check(item, &self.deep(), "")?;
@@ -141,8 +144,14 @@ impl<'a> Ours<'a> {
         let mut words = vec!["train", "rbm", &rows, "--hidden", "500", "--binarize", "0.5"];
         words.extend(["--rule", "pcd", "--k", "1", "--batch", &batch, "--chains", &batch]);
         words.extend(["--epochs", &epochs, "--learning-rate", "0.01"]);
-        if variant == Variant::Plain {
+        let momentum = match variant {
+            Variant::Plain => Some(MOMENTUM),
+            Variant::NoMomentum => Some("0"),
+            _ => None,
+        };
+        if let Some(momentum) = momentum {
             words.extend(LIKE_PEERS);
+            words.extend(["--momentum", momentum]);
         }
         let mut words: Vec<String> = words.into_iter().map(Into::into).collect();
         words.extend(["--force".into(), "--out".into(), run.display().to_string()]);

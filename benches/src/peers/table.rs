@@ -1,6 +1,6 @@
 //! What is printed and written.
 
-use super::contenders::{Contender, Item, PEERS};
+use super::contenders::{Item, PEERS, Variant};
 use super::options::Options;
 use super::{Fallible, Row};
 use crate::machine;
@@ -27,9 +27,11 @@ pub(super) fn report(
     Ok(())
 }
 
-/// How many times as long as the first row this one took.
-fn ratio(row: &Row, first: &Row) -> Option<f64> {
-    turns::ratio(&row.seconds, &first.seconds)
+/// How many times as long as harmonium with the same settings this row took.
+fn ratio(item: Item, row: &Row, rows: &[Row]) -> Option<f64> {
+    let beside = row.contender.beside(item);
+    let ours = rows.iter().find(|row| row.contender.is(beside))?;
+    turns::ratio(&row.seconds, &ours.seconds)
 }
 
 fn as_json(machine: &Map<String, Value>, results: &[(Item, Vec<Row>)], options: &Options) -> Value {
@@ -43,7 +45,7 @@ fn as_json(machine: &Map<String, Value>, results: &[(Item, Vec<Row>)], options: 
                         "name": row.contender.name(),
                         "seconds": (!row.seconds.is_empty()).then(|| median(row.seconds.clone())),
                         "rounds": row.seconds,
-                        "ratio": ratio(row, &rows[0]),
+                        "ratio": ratio(*item, row, rows),
                         "check": row.check,
                         "trouble": row.trouble,
                     })
@@ -71,13 +73,14 @@ fn as_text(
     for (item, rows) in results {
         let _ = writeln!(text, "({}) {}", item.letter(), item.title(options.epochs));
         let _ = writeln!(text, "    {}", item.remark());
-        let _ = writeln!(text, "    {:<20} {:>10} {:>8}", "", "seconds", "ratio");
+        let _ = writeln!(text, "    {:<22} {:>10} {:>8}", "", "seconds", "ratio");
         for row in rows {
-            text += &line(row, &rows[0]);
+            text += &line(*item, row, rows);
         }
         text.push('\n');
     }
-    text += "ratio = peer / harmonium, median over rounds; above 1 harmonium is faster\n\nHow they differ\n";
+    text += "ratio = peer / harmonium, in training with momentum or without as the peer has it; median over rounds; \
+             above 1 harmonium is faster\n\nHow they differ\n";
     let took_part = |name| {
         let names = results.iter().flat_map(|(_, rows)| rows).map(|row| row.contender.name());
         names.into_iter().any(|n| n == name)
@@ -89,16 +92,15 @@ fn as_text(
     text + &machine::as_text(machine)
 }
 
-fn line(row: &Row, first: &Row) -> String {
+fn line(item: Item, row: &Row, rows: &[Row]) -> String {
     let name = row.contender.name();
     let mut line = match &row.seconds[..] {
-        [] => format!("    {name:<20} {:>10} {:>8}", "-", "-"),
+        [] => format!("    {name:<22} {:>10} {:>8}", "-", "-"),
         seconds => {
-            let is_first =
-                matches!(row.contender, Contender::Ours(super::contenders::Variant::Plain));
-            let ratio = if is_first { None } else { ratio(row, first) };
+            let ratio =
+                if row.contender.is(Variant::Plain) { None } else { ratio(item, row, rows) };
             let ratio = ratio.map_or("-".into(), |r| format!("{r:.2}x"));
-            format!("    {name:<20} {:>10.3} {ratio:>8}", median(seconds.to_vec()))
+            format!("    {name:<22} {:>10.3} {ratio:>8}", median(seconds.to_vec()))
         }
     };
     for (what, value) in &row.check {
