@@ -9,6 +9,17 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const LANES: usize = 4;
 
+/// The words of whole values up to 255.
+const BYTES: [u64; 256] = {
+    let mut words = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        words[b] = (b as f32).to_bits() as u64;
+        b += 1;
+    }
+    words
+};
+
 /// A running fingerprint; equal sequences of values give equal fingerprints on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentHash {
@@ -53,7 +64,7 @@ impl ContentHash {
         let mut lanes = self.lanes;
         for turn in turns {
             for (lane, &b) in lanes.iter_mut().zip(turn) {
-                *lane = fold(*lane, u64::from(f32::from(b).to_bits()));
+                *lane = fold(*lane, BYTES[b as usize]);
             }
         }
         self.lanes = lanes;

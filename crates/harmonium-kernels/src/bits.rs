@@ -130,7 +130,9 @@ impl BitMatrix {
     /// Asks for rows that will be read soon: rows in random order come from far away.
     pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
         for row in rows {
-            self.row(row).iter().step_by(8).for_each(fetch);
+            // Rows begin anywhere in a cache line.
+            let words = self.row(row);
+            words.iter().step_by(8).chain(words.last()).for_each(fetch);
         }
     }
 

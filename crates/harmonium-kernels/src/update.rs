@@ -302,7 +302,11 @@ fn slope_squared_portable<const K: usize, G: Gradient>(
 ) -> f64 {
     let mut total = 0.0;
     let slope = Slope::new(gradient, terms, step, 1.0);
+    let free = step.penalties() == FREE;
     for (i, w) in weights.iter().enumerate() {
+        if free && slope.rests::<FREE, false>(i) {
+            continue;
+        }
         let row = slope.row(i);
         let g = slope.add::<BOTH, PANEL>(row, 0, w.0, [0.0; PANEL]);
         let mut squares = [0.0_f32; 8];

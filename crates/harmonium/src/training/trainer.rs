@@ -44,7 +44,7 @@ pub(super) mod purpose {
 
 /// How often the norms of gradient and update are taken while the engine learns by itself: they
 /// cost about as much as the update.
-const NORM_STEPS: u64 = 100;
+const NORM_STEPS: u64 = 250;
 
 /// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
 const FEW_SWEEPS: f64 = 2.0;
@@ -532,7 +532,9 @@ impl<'d> Trainer<'d> {
         let as_bits = self.engine.precision() != Precision::F64
             && self.data.is_bits()
             && entries == self.data.n_columns();
-        self.data.fetch(self.order[start..end].iter().map(|&row| row as usize));
+        // Those of the next batch come while this one is learned from.
+        let next = &self.order[end..(end + size).min(self.order.len())];
+        self.data.fetch(next.iter().map(|&row| row as usize));
         for &row in &self.order[start..end] {
             let (row, values) = (row as usize, &mut self.row_values);
             let weight = self.data.weight(row);
