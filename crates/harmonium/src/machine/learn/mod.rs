@@ -26,6 +26,7 @@ use harmonium_kernels::tables::{CHUNK, FIELD_CHUNK, LEVELS};
 pub(crate) use panel::PanelBuffers;
 use panel::PanelWork;
 use rayon::prelude::*;
+use std::ops::{Deref, DerefMut};
 
 /// Products below which waking other threads costs more than they save.
 const WORTH_THREADS: usize = 2_000_000;
@@ -102,9 +103,8 @@ pub(crate) struct Squares {
 /// What learning keeps from step to step.
 #[derive(Debug)]
 pub(crate) struct Learner {
-    /// The last update of each weight, laid out as the weights are: band, panel, link. Nothing
-    /// where there is never any momentum.
-    velocity: Vec<Vec<Vec<Vec<Row>>>>,
+    /// The last update of each weight, laid out as the weights are: band, panel, link.
+    velocity: Vec<Vec<Vec<Velocity>>>,
     /// The last update of each bias.
     pub(crate) bias_velocity: Vec<Vec<f64>>,
     /// $\mu$ of each layer.
@@ -166,10 +166,35 @@ struct Output {
     squares: Squares,
 }
 
+/// The last update of a panel's weights; empty where there is never any momentum.
+#[derive(Debug)]
+struct Velocity(Vec<Row>);
+
+/// Rows before the first. Where weights and velocities lie at the same place of their pages, the
+/// processor takes a store to one for a store to the other: the update would take a tenth longer.
+const LEAD: usize = 8;
+
+impl Deref for Velocity {
+    type Target = [Row];
+
+    fn deref(&self) -> &[Row] {
+        self.0.get(LEAD..).unwrap_or_default()
+    }
+}
+
+impl DerefMut for Velocity {
+    fn deref_mut(&mut self) -> &mut [Row] {
+        self.0.get_mut(LEAD..).unwrap_or_default()
+    }
+}
+
 impl Learner {
     /// Starts at rest; `momentum` says whether any step will have some.
     pub(crate) fn new(machine: &Machine, engine: &Engine, momentum: bool) -> Self {
-        let rows = |panel: &Panel| vec![Row::ZERO; if momentum { panel.weights.len() } else { 0 }];
+        let rows = |panel: &Panel| {
+            let n = panel.weights.len();
+            Velocity(if momentum { vec![Row::ZERO; LEAD + n] } else { Vec::new() })
+        };
         let zeros = || machine.layers().iter().map(|l| vec![0.0; l.len()]).collect::<Vec<_>>();
         let bands = engine.bands.iter();
         Self {
@@ -406,7 +431,7 @@ impl Learner {
         for (band, velocity) in engine.bands.iter().zip(&self.velocity) {
             for (c, link) in band.links.iter().enumerate() {
                 let first = machine.couplings()[link.coupling].between.0;
-                let rows = |p: usize| velocity[p][c].as_slice();
+                let rows = |p: usize| &*velocity[p][c];
                 band.read_into(c, first, rows, &mut out[link.coupling]);
             }
         }
@@ -438,7 +463,7 @@ impl Learner {
 }
 
 /// A panel's weights, their velocity, and what it gives back.
-type OnePanel<'a> = ((&'a mut Vec<Panel>, &'a mut Vec<Vec<Row>>), &'a mut Output);
+type OnePanel<'a> = ((&'a mut Vec<Panel>, &'a mut Vec<Velocity>), &'a mut Output);
 
 /// Whether both sides wait for the means of a band's layer.
 fn stacks(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {

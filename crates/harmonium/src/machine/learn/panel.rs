@@ -1,7 +1,7 @@
 //! One panel's part of a step: means, samples, gradient, update and copies while its weights are in
 //! the cache.
 
-use super::{Output, Prepared, Settings, Squares};
+use super::{Output, Prepared, Settings, Squares, Velocity};
 use crate::machine::LayerId;
 use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch};
 use crate::machine::state::LayerState;
@@ -49,7 +49,7 @@ impl PanelWork<'_> {
         &self,
         p: usize,
         panel: &mut [Panel],
-        velocity: &mut [Vec<Row>],
+        velocity: &mut [Velocity],
         output: &mut Output,
         scratch: &mut Scratch,
     ) {
