@@ -61,9 +61,9 @@ fast! {
 #[inline(always)]
 fn draw_portable(draws: Draws, tile: u32, units: &mut [Lanes]) {
     let place = (draws.stream, draws.site, tile);
-    let mut rows = [Wide::ZERO; LANES];
+    let (mut rows, mut room) = ([Wide::ZERO; LANES], Uniforms::NONE);
     for (first, rows) in (0..).step_by(Uniforms::ROWS).zip(rows.chunks_mut(Uniforms::ROWS)) {
-        let uniforms = Uniforms::new(place, first, rows.len());
+        let uniforms = room.draw(place, first, rows.len());
         rows.iter_mut().enumerate().for_each(|(r, row)| row.0 = uniforms.row(r));
     }
     to_lanes_portable(&rows, units);
@@ -189,6 +189,7 @@ fn sample_together_portable(
     words: &mut [u32],
 ) {
     let Draws { stream, site } = draws;
+    let mut room = Uniforms::NONE;
     for i in 0..TILE {
         let mut theta = match input {
             Input::Same(values) => Line([values[i]; LANES]),
@@ -203,7 +204,7 @@ fn sample_together_portable(
         }
         // Two rows share their words, and here rows are units of one sample: only even ones.
         let unit = Site { row: u32::try_from(2 * (first + i)).unwrap_or(u32::MAX), ..site };
-        let u = Line(Uniforms::new((stream, unit, site.row / 32), 0, 1).row(0));
+        let u = Line(room.draw((stream, unit, site.row / 32), 0, 1).row(0));
         words[first + i] = respond(&theta, heat.betas, heat.base[i], &u);
     }
 }

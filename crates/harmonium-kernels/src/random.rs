@@ -183,18 +183,20 @@ impl Uniforms {
     /// Rows at a time.
     pub(crate) const ROWS: usize = 16;
 
+    /// Room for them, made once: it is larger than what a register holds.
+    pub(crate) const NONE: Self = Self { words: [[0; TILE]; Self::ROWS / 2 + 1], lead: 0 };
+
     /// Those of rows `first..first + n` after the site of `place`.
     #[inline(always)]
-    pub(crate) fn new((stream, site, tile): Place, first: usize, n: usize) -> Self {
+    pub(crate) fn draw(&mut self, (stream, site, tile): Place, first: usize, n: usize) -> &Self {
         #[expect(clippy::cast_possible_truncation, reason = "rows wrap")]
         let row = site.row.wrapping_add(first as u32);
-        let lead = (row % 2) as usize;
-        let mut words = [[0; TILE]; Self::ROWS / 2 + 1];
-        let n_pairs = (n.min(Self::ROWS) + lead).div_ceil(2);
-        for (k, words) in (0..).step_by(2).zip(&mut words[..n_pairs]) {
+        self.lead = (row % 2) as usize;
+        let n_pairs = (n.min(Self::ROWS) + self.lead).div_ceil(2);
+        for (k, words) in (0..).step_by(2).zip(&mut self.words[..n_pairs]) {
             *words = stream.tile(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
         }
-        Self { words, lead }
+        self
     }
 
     /// The variates of row `first + r`; never 0.

@@ -152,9 +152,10 @@ fast! {
 
 #[inline(always)]
 fn sample_portable(theta: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+    let mut room = Uniforms::NONE;
     let blocks = theta.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
     for (first, (theta, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
-        let uniforms = Uniforms::new((stream, site, tile), first, theta.len());
+        let uniforms = room.draw((stream, site, tile), first, theta.len());
         for (r, (theta, out)) in theta.iter().zip(bits).enumerate() {
             let (u, mut on) = (uniforms.row(r), [0; TILE]);
             for l in 0..TILE {
@@ -178,9 +179,10 @@ fast! {
 
 #[inline(always)]
 fn sample_means_portable(p: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+    let mut room = Uniforms::NONE;
     let blocks = p.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
     for (first, (p, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
-        let uniforms = Uniforms::new((stream, site, tile), first, p.len());
+        let uniforms = room.draw((stream, site, tile), first, p.len());
         for (r, (p, out)) in p.iter().zip(bits).enumerate() {
             let (u, mut on) = (uniforms.row(r), [0; TILE]);
             for l in 0..TILE {
@@ -229,9 +231,9 @@ fn anneal_portable(
     sums: &mut [[f32; 8]],
     bits: &mut [u32],
 ) -> f32 {
-    let mut most = [0.0_f32; 8];
+    let (mut most, mut room) = ([0.0_f32; 8], Uniforms::NONE);
     for (first, theta) in (0..).step_by(Uniforms::ROWS).zip(theta.chunks(Uniforms::ROWS)) {
-        let uniforms = Uniforms::new(place, first, theta.len());
+        let uniforms = room.draw(place, first, theta.len());
         for (r, theta) in theta.iter().enumerate() {
             let (u, sum) = (uniforms.row(r), &mut sums[first + r]);
             bits[first + r] = anneal_row(theta, base, warmth, c, &u, sum, &mut most);

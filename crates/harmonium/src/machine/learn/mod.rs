@@ -408,6 +408,9 @@ impl Learner {
             let band = &bands[b];
             for (p, output) in outputs.iter().enumerate() {
                 for ((columns, rows), link) in output.dots.iter().zip(&band.links) {
+                    if !self.prepared.is_centered(band.layer, link.source) {
+                        continue;
+                    }
                     let bias = &mut layers[band.layer.0].bias[p * PANEL..];
                     bias.iter_mut().zip(&columns.0).for_each(|(b, d)| *b -= f64::from(*d));
                     let bias = &mut layers[link.source.0].bias;
@@ -554,6 +557,11 @@ fn bit_means(
 }
 
 impl Prepared {
+    /// Whether a coupling has offsets at either end.
+    fn is_centered(&self, l: LayerId, m: LayerId) -> bool {
+        self.centered[l.0] || self.centered[m.0]
+    }
+
     /// Leaves entries that are zero in all samples of both sides out of the gradient's product.
     fn find_used(&mut self, engine: &Engine) {
         let n_layers = engine.layers().len();

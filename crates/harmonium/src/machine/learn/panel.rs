@@ -291,7 +291,7 @@ impl PanelWork<'_> {
         output: &mut Output,
     ) {
         let it = self.prepared;
-        if it.centered[self.layer.0] || it.centered[self.links[c].source.0] {
+        if it.is_centered(self.layer, self.links[c].source) {
             let columns = self.column_factors(p, output);
             let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
             self.advance_by((p, c), gradient, terms, panel, velocity, output);
