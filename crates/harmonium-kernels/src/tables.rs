@@ -13,7 +13,7 @@ use crate::line::{Element, Fields, HALF, Line, Quantum, Row, Sums, TILE, Wide};
 const GROUP: usize = 5;
 /// Tables that are alive at the same time.
 const TABLES: usize = 8;
-/// The same for small fields.
+/// The same for gradients.
 const MOST_TABLES: usize = 12;
 /// Rows that one word of indices covers.
 pub const CHUNK: usize = GROUP * TABLES;
@@ -23,9 +23,9 @@ pub const BLOCK: usize = 320;
 const FIELD_TABLES: usize = 4;
 /// Most levels of a field: 20 rows of them, which four tables hold, stay below 256.
 pub const LEVELS: u32 = 12;
-/// Rows of small fields that one word of indices covers: the sums are wider than those of weights,
-/// so it pays to touch them less often.
-pub const FIELD_CHUNK: usize = GROUP * MOST_TABLES;
+/// Samples that one word of a column covers: there are more sums in a gradient than samples in a product, so it
+/// pays to touch them less often.
+pub const COLUMN_CHUNK: usize = GROUP * MOST_TABLES;
 
 const ENTRIES: usize = 1 << GROUP;
 const INDEX: usize = ENTRIES - 1;
@@ -481,7 +481,7 @@ pub enum Sign {
 
 fast! {
     /// `sums[i] ± Σ_r x[r][i] q[r]` for the small fields of 64 columns. `words[chunk * sums.len() +
-    /// i]` holds the bits of column `i` for [`FIELD_CHUNK`] rows.
+    /// i]` holds the bits of column `i` for [`COLUMN_CHUNK`] rows.
     ///
     /// The low bytes are summed together with the high ones; [`finish_fields`] takes them apart
     /// when all is added. Exact as long as fields are at most [`LEVELS`] and the sums stay inside
@@ -511,8 +511,8 @@ fn sum_fields_portable(
     if q.is_empty() && sign == Sign::Start {
         sums.fill(Sums::ZERO);
     }
-    for (k, first) in (0..q.len()).step_by(FIELD_CHUNK).enumerate() {
-        let end = q.len().min(first + FIELD_CHUNK);
+    for (k, first) in (0..q.len()).step_by(COLUMN_CHUNK).enumerate() {
+        let end = q.len().min(first + COLUMN_CHUNK);
         let used = build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w);
         let words = &words[k * n..(k + 1) * n];
         let sign = if k > 0 && sign == Sign::Start { Sign::Plus } else { sign };
@@ -609,8 +609,7 @@ fn finish_fields_portable(sums: &mut [Sums]) {
 
 fast! {
     /// `sums[i] += factor * Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
-    /// numbers, or `=` where the sum starts; `words` as for [`sum_fields`] with [`CHUNK`] rows to a
-    /// word.
+    /// numbers, or `=` where the sum starts; `words` as for [`sum_fields`].
     ///
     /// # Panics
     ///
@@ -642,8 +641,8 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     if n_rows == 0 && starts {
         sums.iter_mut().for_each(|s| *part_of(s, sub) = [0.0; HALF]);
     }
-    for (k, first) in (0..n_rows).step_by(CHUNK).enumerate() {
-        let end = n_rows.min(first + CHUNK);
+    for (k, first) in (0..n_rows).step_by(COLUMN_CHUNK).enumerate() {
+        let end = n_rows.min(first + COLUMN_CHUNK);
         let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| factor * w);
         let words = &words[k * n..(k + 1) * n];
         sum_chunk(words, tables, used, starts && k == 0, sub, sums);
@@ -681,7 +680,7 @@ fn sum_chunk_in<const WIDE: bool>(
             sum_tables::<$U, WIDE>(words, tables, starts, sub, sums)
         };
     }
-    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
+    with_tables!(n_tables, pass, 1 2 3 4 5 6 7 8 9 10 11, 12);
 }
 
 #[inline(always)]

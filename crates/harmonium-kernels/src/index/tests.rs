@@ -1,6 +1,6 @@
 use super::*;
 use crate::arbitrary::{DENSITIES, KEPT, bits, keep, large, sizes};
-use crate::tables::FIELD_CHUNK;
+use crate::tables::COLUMN_CHUNK;
 
 /// Whether `words` hold what `get` says, `chunk` positions to a word, and nothing else.
 fn check(words: &[u64], n: usize, n_bits: usize, chunk: usize, get: impl Fn(usize, usize) -> bool) {
@@ -107,7 +107,7 @@ fn words_along_rows_hold_the_bits_of_used_columns() {
 fn words_down_columns_hold_the_bits() {
     let mut words = Words::default();
     for (n_rows, n_columns) in shapes() {
-        for (density, chunk) in DENSITIES.into_iter().zip([CHUNK, FIELD_CHUNK, 64, 4]) {
+        for (density, chunk) in DENSITIES.into_iter().zip([CHUNK, COLUMN_CHUNK, 64, 4]) {
             let matrix = bits(n_rows, n_columns, density.max(0.3), 4);
             words.fill_columns(&matrix, chunk);
             check(words.as_slice(), n_columns, n_rows, chunk, |c, r| matrix.get(r, c));
@@ -141,7 +141,8 @@ fn columns_that_are_kept_stay_in_order() {
     let mut words = Words::default();
     for (n_rows, n_columns) in shapes() {
         let matrix = bits(n_rows, n_columns, 0.5, 6);
-        for (kept, chunk) in KEPT.into_iter().zip([CHUNK, FIELD_CHUNK, 64, 4, CHUNK, FIELD_CHUNK]) {
+        for (kept, chunk) in KEPT.into_iter().zip([CHUNK, COLUMN_CHUNK, 64, 4, CHUNK, COLUMN_CHUNK])
+        {
             let columns: Vec<u32> = (0..).take(n_columns).filter(|&c| kept(c as usize)).collect();
             words.fill_columns(&matrix, chunk);
             words.keep_columns(&columns);
@@ -181,7 +182,7 @@ fn counts_of(words: &Words) -> Vec<u32> {
 fn column_counts_are_those_of_the_matrix() {
     let mut words = Words::default();
     for (n_rows, n_columns) in shapes() {
-        for (density, chunk) in DENSITIES.into_iter().zip([CHUNK, FIELD_CHUNK, 64, 4]) {
+        for (density, chunk) in DENSITIES.into_iter().zip([CHUNK, COLUMN_CHUNK, 64, 4]) {
             let matrix = bits(n_rows, n_columns, density, 5);
             let mut counts = vec![0; n_columns];
             matrix.add_column_counts(&mut counts);

@@ -289,7 +289,7 @@ fn field_sums_are_exact_with_every_sign() {
             naive_fields(&second, &q, -1, &mut minus);
             let mut twice = minus.clone();
             naive_fields(&second, &q, 1, &mut twice);
-            let (a, b) = (columns_of(&first, FIELD_CHUNK), columns_of(&second, FIELD_CHUNK));
+            let (a, b) = (columns_of(&first, COLUMN_CHUNK), columns_of(&second, COLUMN_CHUNK));
             let few = &q[..n_samples / 3];
             for (sum, finish, name) in twins {
                 let (sums, tables) = (&mut vec![Line([99; 2 * TILE]); n], &mut Tables::default());
@@ -314,7 +314,7 @@ fn the_highest_levels_stay_apart() {
     let full = u16::try_from(LEVELS * 257).expect("two bytes");
     for n in sizes().into_iter().chain([2730]) {
         let q = vec![Line([full; TILE]); n];
-        let words = columns_of(&bits(n, 2, 1.0, 0), FIELD_CHUNK);
+        let words = columns_of(&bits(n, 2, 1.0, 0), COLUMN_CHUNK);
         let sums = &mut vec![Sums::ZERO; 2];
         sum_fields(words.as_slice(), &q, Sign::Start, sums, &mut Tables::default());
         finish_fields(sums);
@@ -331,7 +331,7 @@ fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
             let p: Vec<Single> = lines(n_samples, 2, real);
             let before: Vec<Row> = lines(n, 3, real);
             let (mut sums, mut twin) = (before.clone(), before.clone());
-            let (words, row) = (columns_of(&bits, CHUNK), |r: usize| &p[r].0);
+            let (words, row) = (columns_of(&bits, COLUMN_CHUNK), |r: usize| &p[r].0);
             let (words, tables, factor) = (words.as_slice(), &mut Tables::default(), -0.7);
             sum_single(words, n_samples, row, factor, sub, starts, &mut sums, tables);
             sum_single_portable(words, n_samples, row, factor, sub, starts, &mut twin, tables);
@@ -385,7 +385,7 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
             let row = |i: usize| &quanta[i].0;
             add_quantised_portable(words, used, row, &unit, None, &mut b, &mut sums, quantised);
             assert_same(&a, &b, "tables");
-            let words = columns_of(&bits, FIELD_CHUNK);
+            let words = columns_of(&bits, COLUMN_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
             sum_fields(words.as_slice(), &fields[..n], Sign::Start, &mut a, small);
             sum_fields_portable(words.as_slice(), &fields[..n], Sign::Start, &mut b, small);
@@ -467,7 +467,7 @@ fn what_does_not_fit_is_refused() {
     let down = |n_words: usize, sub| {
         panics(move || {
             let (sums, tables) = (&mut [Row::ZERO; 3], &mut Tables::default());
-            sum_single(&vec![0; n_words], 41, |_| &ROW, 1.0, sub, true, sums, tables);
+            sum_single(&vec![0; n_words], 61, |_| &ROW, 1.0, sub, true, sums, tables);
         })
     };
     assert!(!down(6, 3) && down(5, 3) && down(6, 4));

@@ -22,7 +22,7 @@ use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::Words;
 use harmonium_kernels::line::{PANEL, Row, TILE, Wide};
 use harmonium_kernels::random::Stream;
-use harmonium_kernels::tables::{CHUNK, FIELD_CHUNK, LEVELS};
+use harmonium_kernels::tables::{COLUMN_CHUNK, LEVELS};
 pub(crate) use panel::PanelBuffers;
 use panel::PanelWork;
 use rayon::prelude::*;
@@ -284,14 +284,15 @@ impl Learner {
         it.fields.clear();
         it.fields.extend((0..n_layers).map(|l| quantised && bits(l)));
         let sides = &*sides;
-        let Prepared { columns, bit_means, stacked, apart, fields, uniform, .. } = it;
+        let Prepared { columns, bit_means, stacked, apart, uniform, .. } = it;
         let ([data, model], [data_means, model_means]) = (columns, bit_means);
         let describe_side = |k: usize, columns: &mut Vec<Columns>, means: &mut Vec<Vec<f64>>| {
             columns.resize_with(n_layers, Columns::default);
             means.resize(n_layers, Vec::new());
             for (l, layer) in engine.layers().iter().enumerate() {
-                let how = (fields[l], uniform[k].is_some());
-                describe(&sides[k], (LayerId(l), layer), how, &mut columns[l], &mut means[l]);
+                let layer = (LayerId(l), layer);
+                let uniform = uniform[k].is_some();
+                describe(&sides[k], layer, uniform, &mut columns[l], &mut means[l]);
             }
         };
         let mut take_up = || take_up_sources(engine, sides, stacked, apart);
@@ -478,13 +479,13 @@ fn all_bits(band: &Band, sides: &[SideRows<'_>; 2]) -> bool {
     sides.iter().all(|side| band.links.iter().all(|link| bits(side, link.source)))
 }
 
-/// The rows of a layer column by column, and their means; `fields` and `uniform` as in
+/// The rows of a layer column by column, and their means; `uniform` as in
 /// [`Prepared`]. Of a layer that waits for its means there is nothing to say yet.
 #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
 fn describe(
     side: &SideRows<'_>,
     (l, layer): (LayerId, &EngineLayer),
-    (fields, uniform): (bool, bool),
+    uniform: bool,
     columns: &mut Columns,
     means: &mut Vec<f64>,
 ) {
@@ -496,7 +497,7 @@ fn describe(
     let rows = &side.state.layers[l.0];
     columns.is_bits = rows.bits().is_some();
     if let Some(bits) = rows.bits() {
-        columns.words.fill_columns(bits, if fields { FIELD_CHUNK } else { CHUNK });
+        columns.words.fill_columns(bits, COLUMN_CHUNK);
     } else {
         let (s, t) = (layer.scale, layer.shift);
         columns.numbers.clear();
