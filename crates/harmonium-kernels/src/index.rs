@@ -200,17 +200,18 @@ pub enum Form<'a> {
 }
 
 impl Samples {
-    /// Takes up the rows of stacked matrices, choosing the form by their number and density.
+    /// Takes up the rows of stacked matrices, choosing the form by their number and density and by
+    /// what they are to be multiplied with.
     ///
     /// # Panics
     ///
     /// If the matrices have different widths.
-    pub fn fill(&mut self, parts: &[&BitMatrix]) {
+    pub fn fill(&mut self, parts: &[&BitMatrix], entries: Entries) {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
         let n_columns = parts.first().map_or(0, |p| p.n_columns());
         assert!(parts.iter().all(|p| p.n_columns() == n_columns), "stacked rows have one width");
         let counts = self.used.mark(parts);
-        self.kind = Kind::cheapest(counts, self.n, n_columns);
+        self.kind = Kind::cheapest(counts, self.n, n_columns, entries);
         match self.kind {
             Kind::Words => {
                 self.used.number();
@@ -236,18 +237,44 @@ impl Samples {
     }
 }
 
+/// What the samples are multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// Quantised weights, 32 columns at a time.
+    Quantised,
+    /// Weights of single precision, 32 columns at a time as lists and 16 as tables or pairs.
+    Single,
+}
+
+/// About how many cycles a tile of 32 columns takes by each form, fitted on one core (Zen 3, AVX2).
+struct Costs {
+    /// A table of five rows: for each sample, and to build it.
+    table: [f64; 2],
+    /// For each pair that a sample has, each sample in each column, and each column.
+    pair: [f64; 3],
+    /// For each set bit, each sample in each column, and each column that is used.
+    list: [f64; 3],
+}
+
+const QUANTISED: Costs =
+    Costs { table: [1.6, 75.0], pair: [1.3, 0.045, 3.0], list: [2.7, 0.08, 0.0] };
+const SINGLE: Costs =
+    Costs { table: [2.9, 142.0], pair: [2.6, 0.09, 13.0], list: [2.8, 0.25, 2.5] };
+
 impl Kind {
-    /// Compares about how many cycles a tile of quantised weights takes by each, fitted on one core
-    /// (Zen 3, AVX2); in single precision each takes about twice as long.
-    fn cheapest(counts: Counts, n: usize, n_columns: usize) -> Self {
+    fn cheapest(counts: Counts, n: usize, n_columns: usize, entries: Entries) -> Self {
+        let Costs { table, pair, list } = match entries {
+            Entries::Quantised => QUANTISED,
+            Entries::Single => SINGLE,
+        };
         let [ones, pairs, used, rows, columns] =
             [counts.ones, counts.pairs, counts.used, n, n_columns].map(|x| x as f64);
-        // Five rows of weights make a table.
-        let by_tables = used / 5.0 * (1.6 * rows + 75.0);
+        let by_tables = used / 5.0 * (table[0] * rows + table[1]);
         // Four samples go together, however few there are.
         let filled = n.next_multiple_of(4) as f64;
-        let by_pairs = 1.3 * pairs * filled / rows.max(1.0) + columns * (0.045 * filled + 3.0);
-        let by_lists = 2.7 * ones + 0.08 * rows * columns;
+        let by_pairs =
+            pair[0] * pairs * filled / rows.max(1.0) + columns * (pair[1] * filled + pair[2]);
+        let by_lists = list[0] * ones + list[1] * columns * rows + list[2] * used;
         if by_tables <= by_pairs.min(by_lists) {
             Self::Words
         } else if by_pairs <= by_lists {

@@ -133,7 +133,8 @@ fn stacked_matrices_are_one() {
 #[test]
 #[should_panic(expected = "stacked rows have one width")]
 fn stacked_matrices_of_two_widths_are_refused() {
-    Samples::default().fill(&[&BitMatrix::zeros(1, 40), &BitMatrix::zeros(1, 41)]);
+    let parts = [&BitMatrix::zeros(1, 40), &BitMatrix::zeros(1, 41)];
+    Samples::default().fill(&parts, Entries::Single);
 }
 
 #[test]
@@ -215,7 +216,7 @@ fn samples_give_the_same_sums_in_any_form() {
         for (k, kept) in KEPT.into_iter().enumerate() {
             let parts = [(n - 1, 1), (1, 2)].map(|(n, seed)| bits(n, n_columns, density, seed));
             let [a, b] = parts.map(|part| keep(&part, kept));
-            samples.fill(&[&a, &b]);
+            samples.fill(&[&a, &b], Entries::Quantised);
             assert_eq!(samples.n_rows(), n);
             let (mut theta, unit) = (vec![Wide::ZERO; n], [1.0; 2]);
             let (row, sums) = (|i: usize| &weights[i].0, &mut vec![Quantum::ZERO; n]);
@@ -247,4 +248,15 @@ fn samples_give_the_same_sums_in_any_form() {
             }
         }
     }
+}
+
+/// A few dense samples add pairs of quantised weights, and rows of single precision as they are.
+#[test]
+fn the_form_depends_on_the_precision() {
+    let some = bits(10, 500, 0.27, 3);
+    let mut samples = Samples::default();
+    samples.fill(&[&some], Entries::Quantised);
+    assert!(matches!(samples.form(), Form::Pairs(_)));
+    samples.fill(&[&some], Entries::Single);
+    assert!(matches!(samples.form(), Form::Lists(_)));
 }

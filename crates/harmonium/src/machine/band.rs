@@ -6,10 +6,10 @@
 //! coordinates, $x = s u + t$ with $s = 2$, $t = -1$, so every sample of a discrete layer is bits
 //! here: the gain $s_l s_m$ stands before the product and $t$ is folded into the biases.
 
-use super::LayerId;
 use super::learn::PanelBuffers;
+use super::{LayerId, Precision};
 use harmonium_kernels::bits::BitMatrix;
-use harmonium_kernels::index::{Form, Samples};
+use harmonium_kernels::index::{Entries, Form, Samples};
 use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::lists;
 use harmonium_kernels::means::{Means, add_means};
@@ -99,10 +99,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Takes up stacked rows of bits.
-    pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix]) {
+    /// Takes up stacked rows of bits, for weights of some precision.
+    pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix], precision: Precision) {
         self.is_bits = true;
-        self.bits.fill(parts);
+        let quantised = precision == Precision::I16;
+        self.bits.fill(parts, if quantised { Entries::Quantised } else { Entries::Single });
     }
 
     /// Starts `theta` where the product that follows does not do it by itself, as most of quantised
@@ -158,6 +159,12 @@ pub(crate) struct Scratch {
 }
 
 impl Band {
+    /// Of its weights as products read them.
+    pub(crate) fn precision(&self) -> Precision {
+        let quantised = self.panels.iter().flatten().any(Panel::is_quantised);
+        if quantised { Precision::I16 } else { Precision::F32 }
+    }
+
     /// Number of weights towards the layer.
     pub(super) fn n_weights(&self) -> usize {
         self.links.iter().map(|link| link.n_rows).sum::<usize>() * self.len

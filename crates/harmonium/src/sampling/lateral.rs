@@ -143,7 +143,7 @@ impl Visit<'_> {
         let mut words = vec![0_u64; rows.len()];
         let base: Vec<f32> = (0..len).map(|unit| self.base_of(unit)).collect();
         for (panel, base) in base.chunks(PANEL).enumerate() {
-            source.set_bits(&[&*bits]);
+            source.set_bits(&[&*bits], band.band.precision());
             for tile in [2 * panel, 2 * panel + 1] {
                 if tile * TILE >= len {
                     continue;
