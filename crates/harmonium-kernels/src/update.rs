@@ -503,7 +503,7 @@ impl<'a> Gradient for SingleSums<'a> {
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn transpose_portable(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+fn transpose_portable<const N: usize>(x: [[f32; N]; N]) -> [[f32; N]; N] {
     std::array::from_fn(|i| std::array::from_fn(|j| x[j][i]))
 }
 
@@ -522,7 +522,8 @@ pub(crate) fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
 mod x86 {
     use std::arch::x86_64::{
         __m128, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps, _mm_movelh_ps,
-        _mm_shuffle_ps, _mm_unpackhi_ps, _mm_unpacklo_ps,
+        _mm_shuffle_ps, _mm_unpackhi_ps, _mm_unpacklo_ps, _mm256_set_m128, _mm256_shuffle_ps,
+        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
     };
     use std::mem::transmute;
 
@@ -536,6 +537,40 @@ mod x86 {
             let four = _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+    }
+
+    /// Transposes 8 × 8; only for code that is compiled for AVX. Halves of two rows are joined as they are
+    /// read, so that half of the shuffles of four squares are left.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size")]
+    pub(super) fn transpose_eight(x: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
+        // SAFETY: eight arrays of 32 bytes are sixteen registers of 16 bytes or eight of 32, and any
+        // bits are valid in all; the callers are compiled for AVX2 and run only where it was detected.
+        unsafe {
+            let x: [[__m128; 2]; 8] = transmute(x);
+            let a = _mm256_set_m128(x[4][0], x[0][0]);
+            let b = _mm256_set_m128(x[5][0], x[1][0]);
+            let c = _mm256_set_m128(x[6][0], x[2][0]);
+            let d = _mm256_set_m128(x[7][0], x[3][0]);
+            let e = _mm256_set_m128(x[4][1], x[0][1]);
+            let f = _mm256_set_m128(x[5][1], x[1][1]);
+            let g = _mm256_set_m128(x[6][1], x[2][1]);
+            let h = _mm256_set_m128(x[7][1], x[3][1]);
+            let (ab, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            let (ef, ef_high) = (_mm256_unpacklo_ps(e, f), _mm256_unpackhi_ps(e, f));
+            let (gh, gh_high) = (_mm256_unpacklo_ps(g, h), _mm256_unpackhi_ps(g, h));
+            transmute([
+                _mm256_shuffle_ps::<0b01_00_01_00>(ab, cd),
+                _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd),
+                _mm256_shuffle_ps::<0b01_00_01_00>(ab_high, cd_high),
+                _mm256_shuffle_ps::<0b11_10_11_10>(ab_high, cd_high),
+                _mm256_shuffle_ps::<0b01_00_01_00>(ef, gh),
+                _mm256_shuffle_ps::<0b11_10_11_10>(ef, gh),
+                _mm256_shuffle_ps::<0b01_00_01_00>(ef_high, gh_high),
+                _mm256_shuffle_ps::<0b11_10_11_10>(ef_high, gh_high),
+            ])
         }
     }
 
@@ -566,23 +601,36 @@ fast! {
     ///
     /// If `out` has no room for 64 columns.
     pub fn transpose_single[](weights: &[Row], first: usize, out: &mut [Wide])
-        = transpose_single_portable;
+        = transpose_single_portable, wide transpose_single_wide;
+}
+
+/// Square by square; a macro, since a function that is handed on is not compiled for the
+/// instructions that it is written in.
+macro_rules! transpose_by {
+    ($transpose:path, $N:literal, $weights:expr, $first:expr, $out:expr) => {{
+        let (out, zero) = (&mut $out[..PANEL], Row::ZERO);
+        for part in 0..TILE / $N {
+            let row = |k: usize| $weights.get($first + part * $N + k).unwrap_or(&zero);
+            let rows: [&Row; $N] = std::array::from_fn(row);
+            for square in 0..PANEL / $N {
+                let x = rows.map(|row| row.0.as_chunks::<$N>().0[square]);
+                for (j, column) in $transpose(x).into_iter().enumerate() {
+                    out[square * $N + j].0.as_chunks_mut::<$N>().0[part] = column;
+                }
+            }
+        }
+    }};
 }
 
 #[inline(always)]
 fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Wide]) {
-    let out = &mut out[..PANEL];
-    let zero = Row::ZERO;
-    for part in 0..TILE / 4 {
-        let rows: [&Row; 4] =
-            std::array::from_fn(|k| weights.get(first + part * 4 + k).unwrap_or(&zero));
-        for square in 0..PANEL / 4 {
-            let x = rows.map(|row| row.0.as_chunks::<4>().0[square]);
-            for (j, column) in transpose_four(x).into_iter().enumerate() {
-                out[square * 4 + j].0.as_chunks_mut::<4>().0[part] = column;
-            }
-        }
-    }
+    transpose_by!(transpose_four, 4, weights, first, out);
+}
+
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn transpose_single_wide(weights: &[Row], first: usize, out: &mut [Wide]) {
+    transpose_by!(x86::transpose_eight, 8, weights, first, out);
 }
 
 #[cfg(test)]

@@ -320,10 +320,23 @@ fn squares_are_summed() {
     }
 }
 
+#[cfg(not(target_arch = "x86_64"))]
+use transpose_portable as by_hand;
+#[cfg(target_arch = "x86_64")]
+use x86::transpose_eight as by_hand;
+
+fast! {
+    /// Eight rows, by hand where the machine has the instructions.
+    fn eight_by_hand[](x: [[f32; 8]; 8]) -> [[f32; 8]; 8] = transpose_portable, wide by_hand;
+}
+
 #[test]
 fn transposes_are_transposes() {
     let four = [0, 1, 2, 3].map(|i| [0, 1, 2, 3].map(|j| i as f32 + 0.1 * j as f32));
     assert_eq!(transpose_four(four), transpose_portable(four));
+    let eight: [[f32; 8]; 8] =
+        std::array::from_fn(|i| std::array::from_fn(|j| i as f32 + 0.1 * j as f32));
+    assert_eq!(eight_by_hand(eight), transpose_portable(eight));
     for n in heights() {
         let weights: Vec<Row> = lines(n, 1, real);
         // One start beyond the last row: all zero.
