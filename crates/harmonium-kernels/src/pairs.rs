@@ -247,14 +247,17 @@ fn list_strip_by<'a>(
     for ((row, out), length) in rows.zip(listed).zip(lengths) {
         let mut at = 0;
         *out = [0; ROOM];
-        for step in 0..STRIP / STEP {
-            let bit = first + STEP * step;
+        for half in 0..STRIP / 32 {
+            let bit = first + 32 * half;
             let Some(word) = row.get(bit / 64) else { break };
-            let v = spread(word >> (bit % 64) & 0xffff);
-            let used = (v | v >> 1) & ONES;
-            let entries = v + places + 24 * step as u64 * ONES;
-            out[at..at + 8].copy_from_slice(&pack(entries, 255 * used).to_le_bytes());
-            at += used.count_ones() as usize;
+            let bits = word >> (bit % 64);
+            for k in 0..32 / STEP {
+                let v = spread(bits >> (STEP * k) & 0xffff);
+                let used = (v | v >> 1) & ONES;
+                let entries = v + places + 24 * (2 * half + k) as u64 * ONES;
+                out[at..at + 8].copy_from_slice(&pack(entries, 255 * used).to_le_bytes());
+                at += used.count_ones() as usize;
+            }
         }
         *length = at;
     }
