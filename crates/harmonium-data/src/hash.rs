@@ -61,13 +61,15 @@ impl ContentHash {
         let (lead, rest) = bytes.split_at(lead);
         lead.iter().for_each(|&b| self.value(f32::from(b)));
         let (turns, rest) = rest.as_chunks::<LANES>();
-        let mut lanes = self.lanes;
+        // In registers, which the compiler does not find for an array.
+        let [mut a, mut b, mut c, mut d] = self.lanes;
         for turn in turns {
-            for (lane, &b) in lanes.iter_mut().zip(turn) {
-                *lane = fold(*lane, BYTES[b as usize]);
-            }
+            a = fold(a, BYTES[turn[0] as usize]);
+            b = fold(b, BYTES[turn[1] as usize]);
+            c = fold(c, BYTES[turn[2] as usize]);
+            d = fold(d, BYTES[turn[3] as usize]);
         }
-        self.lanes = lanes;
+        self.lanes = [a, b, c, d];
         self.count += (LANES * turns.len()) as u64;
         rest.iter().for_each(|&b| self.value(f32::from(b)));
     }

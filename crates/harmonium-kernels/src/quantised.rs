@@ -51,6 +51,7 @@ impl<const N: usize> Tally<N> {
     ///
     /// With $P$ and $N$ the sums of both signs, $(P + N + |P - N|)/2 = \max(P, N)$. Should $P - N$
     /// have wrapped, the same expression gives $32768 + N$.
+    #[inline(always)]
     fn most(&self, l: usize) -> u32 {
         (u32::from(self.size[l]) + u32::from(self.sum[l].unsigned_abs())).div_ceil(2)
     }
@@ -83,8 +84,7 @@ impl Copies {
     /// The largest subset sum of a column over the rows of a block; at least [`FULL`] if one does
     /// not fit.
     pub fn column_most(&self, block: usize) -> u32 {
-        let tally = &self.columns[block];
-        (0..PANEL).map(|l| tally.most(l)).max().unwrap_or(0)
+        largest(&self.columns[block])
     }
 
     /// Adds the largest subset sums over the 64 columns, eight rows to a group; the last group may
@@ -94,11 +94,7 @@ impl Copies {
     ///
     /// If there are fewer groups than the rows need.
     pub fn add_row_bounds(&self, bounds: &mut [[u32; 8]]) {
-        for (tally, bounds) in self.rows.iter().zip(&mut bounds[..self.rows.len()]) {
-            for l in 0..8 {
-                bounds[l] += tally.most(l);
-            }
-        }
+        add_bounds(&self.rows, &mut bounds[..self.rows.len()]);
     }
 
     /// Quantises a block of rows.
@@ -118,6 +114,32 @@ impl Copies {
             place: first % TILE / 8,
             columns: &mut self.columns[first / BLOCK],
             rows: &mut self.rows[first / 8],
+        }
+    }
+}
+
+fast! {
+    fn largest[](tally: &Tally<PANEL>) -> u32 = largest_portable;
+}
+
+#[inline(always)]
+fn largest_portable(tally: &Tally<PANEL>) -> u32 {
+    let mut most = [0; PANEL];
+    for l in 0..PANEL {
+        most[l] = tally.most(l);
+    }
+    most.into_iter().fold(0, u32::max)
+}
+
+fast! {
+    fn add_bounds[](tallies: &[Tally<8>], bounds: &mut [[u32; 8]]) = add_bounds_portable;
+}
+
+#[inline(always)]
+fn add_bounds_portable(tallies: &[Tally<8>], bounds: &mut [[u32; 8]]) {
+    for (tally, bounds) in tallies.iter().zip(bounds) {
+        for l in 0..8 {
+            bounds[l] += tally.most(l);
         }
     }
 }

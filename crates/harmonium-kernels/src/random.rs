@@ -76,8 +76,13 @@ impl Stream {
     }
 
     /// The words of the units `32 * tile` to `32 * tile + 31`.
-    #[inline(always)]
     pub fn tile(self, site: Site, tile: u32) -> [u32; 32] {
+        tile_of(self, site, tile)
+    }
+
+    /// The same inside of kernels.
+    #[inline(always)]
+    pub(crate) fn tile_inside(self, site: Site, tile: u32) -> [u32; 32] {
         philox_eight(self.key, tile.wrapping_mul(8), [site.row, site.sweep, site.lane])
     }
 
@@ -194,7 +199,8 @@ impl Uniforms {
         self.lead = (row % 2) as usize;
         let n_pairs = (n.min(Self::ROWS) + self.lead).div_ceil(2);
         for (k, words) in (0..).step_by(2).zip(&mut self.words[..n_pairs]) {
-            *words = stream.tile(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
+            *words =
+                stream.tile_inside(shared(Site { row: (row & !1).wrapping_add(k), ..site }), tile);
         }
         self
     }
@@ -213,8 +219,7 @@ impl Uniforms {
 }
 
 fast! {
-    /// [`Stream::tile`] for callers outside the kernels.
-    fn tile_of[](stream: Stream, site: Site, tile: u32) -> [u32; 32] = Stream::tile;
+    fn tile_of[](stream: Stream, site: Site, tile: u32) -> [u32; 32] = Stream::tile_inside;
 }
 
 fast! {
@@ -232,7 +237,8 @@ fast! {
 fn bits_of_bytes_portable(stream: Stream, site: Site, bytes: &[u8], out: &mut [u64]) {
     out[..bytes.len().div_ceil(64)].fill(0);
     for (tile, chunk) in (0_u32..).zip(bytes.chunks(32)) {
-        let words = stream.tile(shared(site), tile).map(|word| turned(site.is_first(), word));
+        let words =
+            stream.tile_inside(shared(site), tile).map(|word| turned(site.is_first(), word));
         let mut grey = [0_u8; 32];
         grey[..chunk.len()].copy_from_slice(chunk);
         let mut on = [0_u32; 32];
@@ -359,7 +365,7 @@ mod tests {
         let stream = Stream::new(3);
         let site = Site { row: 5, sweep: 7, lane: 2 };
         for tile in [0, 1, 77] {
-            let (fast, plain) = (tile_of(stream, site, tile), stream.tile(site, tile));
+            let (fast, plain) = (stream.tile(site, tile), stream.tile_inside(site, tile));
             assert_eq!(fast, plain);
             for l in 0..8 {
                 let words = stream.words(site, 8 * tile + l);

@@ -142,7 +142,8 @@ struct Prepared {
     shifts: Vec<Vec<f32>>,
     /// Whether any of them is not zero.
     centered: Vec<bool>,
-    /// For each link of the band under way, what stands before the terms of rank one.
+    /// For each link of the band under way, what stands before the terms of rank one; nothing where
+    /// there are no offsets.
     row_factors: Vec<Vec<[f32; 2]>>,
 }
 
@@ -596,15 +597,20 @@ impl Prepared {
     fn set_row_factors(&mut self, band: &Band) {
         let total: f64 = self.weights.iter().map(|w| f64::from(*w)).sum();
         self.row_factors.resize(band.links.len(), Vec::new());
-        for (link, out) in band.links.iter().zip(&mut self.row_factors) {
+        let mut factors = std::mem::take(&mut self.row_factors);
+        for (link, out) in band.links.iter().zip(&mut factors) {
             let m = link.source.0;
             let [data, model] = &self.bit_means;
             out.clear();
+            if !self.is_centered(band.layer, link.source) {
+                continue;
+            }
             out.extend(self.centers[m].iter().enumerate().map(|(i, &center)| {
                 let sum = (data[m][i] - model[m][i]) as f32;
                 [link.gain * (total as f32 * center - sum), -link.gain * center]
             }));
         }
+        self.row_factors = factors;
     }
 }
 
