@@ -309,13 +309,14 @@ fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, 
             copies.columns[block] = Tally::ZERO;
         }
         let mut strip = copies.strip(first, n);
-        if (first..end).all(|i| slope.rests::<P, M>(i)) {
+        let resting = slope.resting::<P, M>(first..end);
+        if resting == end - first {
             strip.rest();
             continue;
         }
         let moving = if M { &mut velocity[first..end] } else { &mut moved_rows[..end - first] };
         for (i, v) in (first..end).zip(&mut *moving) {
-            if slope.rests::<P, M>(i) {
+            if resting > 0 && slope.rests::<P, M>(i) {
                 continue;
             }
             let (w, row) = (&mut weights[i], slope.row(i));

@@ -3,6 +3,7 @@
 use crate::dispatch::fast;
 use crate::line::{HALF, PANEL, Row, Sums, TILE, Wide};
 use crate::tables::LEVELS;
+use std::ops::Range;
 
 /// How far, and against which penalties.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,6 +103,12 @@ impl<'a, const K: usize, G: Gradient> Slope<'a, K, G> {
     #[inline(always)]
     pub(crate) fn rests<const P: u8, const M: bool>(&self, i: usize) -> bool {
         K == 0 && P == FREE && !M && self.gradient.is_zero(i)
+    }
+
+    /// How many of some rows nothing moves.
+    #[inline(always)]
+    pub(crate) fn resting<const P: u8, const M: bool>(&self, rows: Range<usize>) -> usize {
+        if K == 0 && P == FREE && !M { self.gradient.count_zeros(rows) } else { 0 }
     }
 
     /// $x + \eta(g + \sum_k a_{ik} z_{kj} - \lambda_2 w - \lambda_1\,\mathrm{sgn}\,w)$ for
@@ -383,12 +390,29 @@ pub trait Gradient: Copy {
     /// Whether no sample has row `i`.
     fn is_zero(&self, i: usize) -> bool;
 
+    /// How many of some rows no sample has.
+    #[inline(always)]
+    fn count_zeros(&self, rows: Range<usize>) -> usize {
+        rows.filter(|&i| self.is_zero(i)).count()
+    }
+
     /// Adds part `part` of it, `N` columns to a part.
     fn add<const N: usize>(&self, row: Self::Row, part: usize, to: [f32; N]) -> [f32; N];
 
     /// The same gradient times a factor.
     #[must_use]
     fn scaled(&self, factor: f32) -> Self;
+}
+
+/// How many places are the last of so many; of eight without a branch.
+#[inline(always)]
+fn count_last(places: &[u32], n: usize) -> usize {
+    let is_last = |place: u32| u32::from(place as usize + 1 == n);
+    let count = match <&[u32; 8]>::try_from(places) {
+        Ok(eight) => eight.iter().map(|&place| is_last(place)).sum::<u32>(),
+        Err(_) => places.iter().map(|&place| is_last(place)).sum(),
+    };
+    count as usize
 }
 
 /// Summed fields and what one level of them counts; see [`FieldSums::new`].
@@ -419,6 +443,11 @@ impl<'a> Gradient for FieldSums<'a> {
     #[inline(always)]
     fn is_zero(&self, i: usize) -> bool {
         self.places[i] as usize + 1 == self.sums.len()
+    }
+
+    #[inline(always)]
+    fn count_zeros(&self, rows: Range<usize>) -> usize {
+        count_last(&self.places[rows], self.sums.len())
     }
 
     #[inline(always)]
@@ -486,6 +515,11 @@ impl<'a> Gradient for SingleSums<'a> {
     #[inline(always)]
     fn is_zero(&self, i: usize) -> bool {
         self.places[i] as usize + 1 == self.sums.len()
+    }
+
+    #[inline(always)]
+    fn count_zeros(&self, rows: Range<usize>) -> usize {
+        count_last(&self.places[rows], self.sums.len())
     }
 
     #[inline(always)]
