@@ -39,7 +39,8 @@ impl Step {
     /// If there are some, but fewer than rows, or none where there is momentum.
     pub(crate) fn moves(&self, velocity: &[Row], n: usize) -> bool {
         let kept = !velocity.is_empty();
-        assert!(if kept { velocity.len() >= n } else { self.momentum == 0.0 || n == 0 });
+        let fits = if kept { velocity.len() >= n } else { self.momentum == 0.0 || n == 0 };
+        assert!(fits, "update: a velocity for each row, or none and no momentum");
         kept
     }
 }
@@ -166,9 +167,7 @@ pub(crate) fn advance<const K: usize, const P: u8, const M: bool, const N: usize
         }
     }
     moved = slope.add::<P, N>(row, part, *w, moved);
-    if M || K > 0 {
-        *v = moved;
-    }
+    *v = moved;
     for l in 0..N {
         w[l] += moved[l];
     }
@@ -404,17 +403,6 @@ pub trait Gradient: Copy {
     fn scaled(&self, factor: f32) -> Self;
 }
 
-/// How many places are the last of so many; of eight without a branch.
-#[inline(always)]
-fn count_last(places: &[u32], n: usize) -> usize {
-    let is_last = |place: u32| u32::from(place as usize + 1 == n);
-    let count = match <&[u32; 8]>::try_from(places) {
-        Ok(eight) => eight.iter().map(|&place| is_last(place)).sum::<u32>(),
-        Err(_) => places.iter().map(|&place| is_last(place)).sum(),
-    };
-    count as usize
-}
-
 /// Summed fields and what one level of them counts; see [`FieldSums::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSums<'a> {
@@ -445,9 +433,16 @@ impl<'a> Gradient for FieldSums<'a> {
         self.places[i] as usize + 1 == self.sums.len()
     }
 
+    /// Of eight without a branch.
     #[inline(always)]
     fn count_zeros(&self, rows: Range<usize>) -> usize {
-        count_last(&self.places[rows], self.sums.len())
+        let is_last = |place: &u32| u32::from(*place as usize + 1 == self.sums.len());
+        let places = &self.places[rows];
+        let count: u32 = match <&[u32; 8]>::try_from(places) {
+            Ok(eight) => eight.iter().map(is_last).sum(),
+            Err(_) => places.iter().map(is_last).sum(),
+        };
+        count as usize
     }
 
     #[inline(always)]
@@ -515,11 +510,6 @@ impl<'a> Gradient for SingleSums<'a> {
     #[inline(always)]
     fn is_zero(&self, i: usize) -> bool {
         self.places[i] as usize + 1 == self.sums.len()
-    }
-
-    #[inline(always)]
-    fn count_zeros(&self, rows: Range<usize>) -> usize {
-        count_last(&self.places[rows], self.sums.len())
     }
 
     #[inline(always)]

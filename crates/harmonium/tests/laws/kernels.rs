@@ -154,6 +154,20 @@ fn learned(machine: &Machine, data: &Dataset, plan: &Plan) -> Vec<f64> {
     parameters(&train(machine.clone(), data, plan, &mut []).unwrap().machine)
 }
 
+/// Whether the engine and the moments in double precision arrive at the same parameters.
+fn assert_learns_alike(
+    what: &str,
+    machine: &Machine,
+    data: &Dataset,
+    plan: impl Fn(Numbers) -> Plan,
+) {
+    let reference = learned(machine, data, &plan(Numbers::F64));
+    let found = learned(machine, data, &plan(Numbers::F32));
+    for (a, b) in reference.iter().zip(&found) {
+        assert!((a - b).abs() < 2e-5, "{what}: {a} is not {b}");
+    }
+}
+
 /// A whole step is the same: both phases, centering, decay, momentum, recentering.
 #[test]
 fn learning_in_the_engine_is_learning_by_moments() {
@@ -186,11 +200,7 @@ fn learning_in_the_engine_is_learning_by_moments() {
                 seed: 4,
                 ..Plan::default()
             };
-            let reference = learned(&machine, &data, &plan(Numbers::F64));
-            let found = learned(&machine, &data, &plan(Numbers::F32));
-            let worst =
-                reference.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            assert!(worst < 2e-5, "{name} {rule:?} {posterior:?}: {worst}");
+            assert_learns_alike(&format!("{name} {rule:?} {posterior:?}"), &machine, &data, plan);
         }
     }
 }
@@ -217,11 +227,7 @@ fn what_nothing_moves_rests() {
         initial_std: 0.3,
         ..Plan::default()
     };
-    let reference = learned(&machine, &data, &plan(Numbers::F64));
-    let found = learned(&machine, &data, &plan(Numbers::F32));
-    for (a, b) in reference.iter().zip(&found) {
-        assert!((a - b).abs() < 2e-5, "{a} is not {b}");
-    }
+    assert_learns_alike("at rest", &machine, &data, plan);
     for precision in [Numbers::F32, Numbers::I16] {
         let (plan, mut stops) = (plan(precision), StopAfter(7));
         let mut trainer = Trainer::new(machine.clone(), &data, &plan).unwrap();
@@ -258,11 +264,7 @@ fn learning_in_the_engine_follows_the_weights_of_samples() {
         initial_std: 0.3,
         ..Plan::default()
     };
-    let reference = learned(&machine, &data, &plan(Numbers::F64));
-    let found = learned(&machine, &data, &plan(Numbers::F32));
-    for (a, b) in reference.iter().zip(&found) {
-        assert!((a - b).abs() < 2e-5, "{a} is not {b}");
-    }
+    assert_learns_alike("weighted", &machine, &data, plan);
 }
 
 /// Quantised weights, coarse variates and rounded probabilities leave the mean of a step where it
