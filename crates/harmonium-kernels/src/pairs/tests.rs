@@ -7,6 +7,7 @@ fn decoded(pairs: &Pairs, strip: usize, n: usize) -> Vec<Vec<usize>> {
     let mut found = vec![None; n];
     let mut last = 0;
     for (four, entries) in pairs.strip(strip, n) {
+        let entries = &entries[..entries.len() - BEYOND];
         assert!(entries.len() >= last, "samples come in the order of their lengths");
         last = entries.len();
         for (lane, &r) in four.iter().enumerate() {

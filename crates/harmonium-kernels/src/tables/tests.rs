@@ -10,8 +10,8 @@ use crate::lists::{
     add_single_listed_portable,
 };
 use crate::pairs::{
-    PairSums, Pairs, add_quantised_pairs, add_quantised_pairs_portable, add_single_pairs,
-    add_single_pairs_portable,
+    PairSums, Pairs, add_quantised_pairs, add_quantised_pairs_in, add_single_pairs,
+    add_single_pairs_in,
 };
 
 /// Half a unit in the last place: what one rounding costs at most, relatively.
@@ -121,7 +121,7 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
                 let (mut theta, mut twin) = (before.clone(), before.clone());
                 let (pairs, sums) = (pairs_of(&bits), &mut PairSums::default());
                 add_single_pairs(&pairs, n_rows, row, gain, half, &mut theta, sums);
-                add_single_pairs_portable(&pairs, n_rows, row, gain, half, &mut twin, sums);
+                add_single_pairs_in::<false, _>(&pairs, n_rows, row, gain, half, &mut twin, sums);
                 assert_same(&theta, &twin, "add_single_pairs");
                 // A multiplication, an addition inside the pair and one for each pair.
                 let roundings = 2 + n_rows.div_ceil(2);
@@ -208,10 +208,10 @@ fn quantised_sums_are_exact() {
                 add_quantised_pairs(&pairs, n_rows, row, &unit, None, &mut theta, sums, of_strip);
                 assert_same(&theta, &expected, "add_quantised_pairs");
                 theta.clone_from(&before);
-                add_quantised_pairs_portable(
+                add_quantised_pairs_in::<false, _>(
                     &pairs, n_rows, row, &unit, None, &mut theta, sums, of_strip,
                 );
-                assert_same(&theta, &expected, "add_quantised_pairs_portable");
+                assert_same(&theta, &expected, "add_quantised_pairs_in");
                 let start: Wide = lines(1, 9, real)[0];
                 let expected = naive_quantised(&bits, &weights, &unit, &vec![start; n]);
                 let start = Some(&start);
