@@ -159,6 +159,44 @@ fn turned<const G: usize>(word: u64) -> u64 {
     out
 }
 
+/// Words in runs of `N`, read two runs before they are needed where `WIDE`: see
+/// [`crate::pairs`].
+struct Ahead<'a, const WIDE: bool, const N: usize> {
+    next: [[u64; N]; 2],
+    rest: std::slice::Iter<'a, [u64; N]>,
+}
+
+impl<'a, const WIDE: bool, const N: usize> Ahead<'a, WIDE, N> {
+    #[inline(always)]
+    fn new(words: &'a [[u64; N]]) -> Self {
+        let mut rest = words.iter();
+        let mut next = || rest.next().map_or([0; N], |run| *run);
+        Self { next: [next(), next()], rest }
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> [u64; N] {
+        let [now, next] = self.next;
+        let after = self.rest.next().map_or([0; N], |run| *run);
+        self.next = [next, after.map(stay::<WIDE>)];
+        now
+    }
+}
+
+/// The same word; it is in a register from here on, where the compiler would read it later.
+#[inline(always)]
+fn stay<const WIDE: bool>(mut word: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        #[expect(unsafe_code, reason = "nothing else keeps the order of loads")]
+        // SAFETY: there is no instruction.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) word, options(nomem, nostack, preserves_flags));
+        }
+    }
+    word
+}
+
 /// Does `$work` for each of the first `U` tables, whose number is a constant in it: the compiler
 /// would keep a loop, whose branches cost more than the sums.
 macro_rules! each_table {
@@ -439,7 +477,9 @@ fn pass_two<const U: usize, const STARTS: bool, const END: u8, const WIDE: bool>
     let (pairs, last) = sums.as_chunks_mut::<2>();
     let (theta_pairs, last_theta) = theta.as_chunks_mut::<2>();
     let (word_pairs, last_word) = words.as_chunks::<2>();
-    for ((pair, t), &w) in pairs.iter_mut().zip(theta_pairs).zip(word_pairs) {
+    let mut ahead = Ahead::<WIDE, 2>::new(word_pairs);
+    for (pair, t) in pairs.iter_mut().zip(theta_pairs) {
+        let w = ahead.take();
         let (mut a, mut b) = if STARTS { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
         gather_two::<U, WIDE, _, TILE>((&mut a, &mut b), tables, w);
         if END == 0 {
@@ -558,7 +598,9 @@ fn fields_tables<const U: usize, const SIGN: u8, const WIDE: bool>(
     tables: &Tables<u16, TILE>,
     sums: &mut [Sums],
 ) {
-    for (sums, &word) in sums.iter_mut().zip(words) {
+    let mut ahead = Ahead::<WIDE, 1>::new(words.as_chunks::<1>().0);
+    for sums in sums {
+        let [word] = ahead.take();
         let (mut low, mut high) = ([0_u16; TILE], [0_u16; TILE]);
         const { assert!(FIELD_TABLES == 4, "the sums are widened after so many tables") };
         let mut small = [0_u16; TILE];
