@@ -68,8 +68,9 @@ impl Words {
         self.n = columns.len();
     }
 
-    /// Tells how many bits each column has, after [`Words::fill_columns`].
-    pub fn each_count(&self, mut tell: impl FnMut(u32)) {
+    /// Tells how many bits each column has, after [`Words::fill_columns`]: up to 64 columns at a
+    /// time, and which is the first.
+    pub fn each_count(&self, mut tell: impl FnMut(usize, &[u32])) {
         let n_chunks = self.words.len().checked_div(self.n).unwrap_or(0);
         let mut counts = [0; 64];
         for first in (0..self.n).step_by(64) {
@@ -78,7 +79,7 @@ impl Words {
             for k in 0..n_chunks {
                 add_counts(&self.words[k * self.n + first..][..counts.len()], counts);
             }
-            counts.iter().for_each(|c| tell(*c));
+            tell(first, counts);
         }
     }
 

@@ -21,12 +21,12 @@ pub struct Copies {
     pub backward: Vec<Quantum>,
     /// Subset sums of each column in each [`BLOCK`] of rows.
     columns: Vec<Tally<PANEL>>,
-    /// Subset sums over the 64 columns of each row, eight rows at a time.
-    rows: Vec<Tally<8>>,
+    /// The largest subset sums over the 64 columns of each row, eight rows at a time.
+    rows: Vec<[u16; 8]>,
 }
 
 /// A subset sum that reaches this may hold a weight that was cut off.
-pub const FULL: u32 = 32_767;
+pub const FULL: u16 = 32_767;
 
 /// $\sum|q|$, stopping at 65535, and $\sum q$ modulo 65536: from the two follows the larger of the
 /// sums of positive and of negative numbers, and whether it left 16 bits.
@@ -52,8 +52,9 @@ impl<const N: usize> Tally<N> {
     /// With $P$ and $N$ the sums of both signs, $(P + N + |P - N|)/2 = \max(P, N)$. Should $P - N$
     /// have wrapped, the same expression gives $32768 + N$.
     #[inline(always)]
-    fn most(&self, l: usize) -> u32 {
-        (u32::from(self.size[l]) + u32::from(self.sum[l].unsigned_abs())).div_ceil(2)
+    #[expect(clippy::cast_possible_truncation, reason = "the mean of two numbers of 16 bits")]
+    fn most(&self, l: usize) -> u16 {
+        (u32::from(self.size[l]) + u32::from(self.sum[l].unsigned_abs())).div_ceil(2) as u16
     }
 }
 
@@ -77,24 +78,25 @@ impl Copies {
             forward: vec![Quantum::ZERO; PANEL / TILE * n],
             backward: vec![Quantum::ZERO; n.div_ceil(TILE) * PANEL],
             columns: vec![Tally::ZERO; n.div_ceil(BLOCK)],
-            rows: vec![Tally::ZERO; n.div_ceil(8)],
+            rows: vec![[0; 8]; n.div_ceil(8)],
         }
     }
 
     /// The largest subset sum of a column over the rows of a block; at least [`FULL`] if one does
     /// not fit.
-    pub fn column_most(&self, block: usize) -> u32 {
+    pub fn column_most(&self, block: usize) -> u16 {
         largest(&self.columns[block])
     }
 
     /// Adds the largest subset sums over the 64 columns, eight rows to a group; the last group may
-    /// reach beyond the rows. At least [`FULL`] is added if one does not fit.
+    /// reach beyond the rows. At least [`FULL`] is added if one does not fit; sums stop at 65535.
     ///
     /// # Panics
     ///
     /// If there are fewer groups than the rows need.
-    pub fn add_row_bounds(&self, bounds: &mut [[u32; 8]]) {
-        add_bounds(&self.rows, &mut bounds[..self.rows.len()]);
+    pub fn add_row_bounds(&self, bounds: &mut [[u16; 8]]) {
+        let bounds = &mut bounds[..self.rows.len()];
+        add_bounds(self.rows.as_flattened(), bounds.as_flattened_mut());
     }
 
     /// Quantises a block of rows.
@@ -119,29 +121,25 @@ impl Copies {
 }
 
 fast! {
-    fn largest[](tally: &Tally<PANEL>) -> u32 = largest_portable;
+    fn largest[](tally: &Tally<PANEL>) -> u16 = largest_portable;
 }
 
 #[inline(always)]
-fn largest_portable(tally: &Tally<PANEL>) -> u32 {
+fn largest_portable(tally: &Tally<PANEL>) -> u16 {
     let mut most = [0; PANEL];
     for l in 0..PANEL {
         most[l] = tally.most(l);
     }
-    most.into_iter().fold(0, u32::max)
+    most.into_iter().fold(0, u16::max)
 }
 
 fast! {
-    fn add_bounds[](tallies: &[Tally<8>], bounds: &mut [[u32; 8]]) = add_bounds_portable;
+    fn add_bounds[](most: &[u16], bounds: &mut [u16]) = add_bounds_portable;
 }
 
 #[inline(always)]
-fn add_bounds_portable(tallies: &[Tally<8>], bounds: &mut [[u32; 8]]) {
-    for (tally, bounds) in tallies.iter().zip(bounds) {
-        for l in 0..8 {
-            bounds[l] += tally.most(l);
-        }
-    }
+fn add_bounds_portable(most: &[u16], bounds: &mut [u16]) {
+    bounds.iter_mut().zip(most).for_each(|(b, m)| *b = b.saturating_add(*m));
 }
 
 /// The copies of up to eight rows.
@@ -152,7 +150,7 @@ struct Strip<'a> {
     /// Which quarter of the transposed lines is theirs.
     place: usize,
     columns: &'a mut Tally<PANEL>,
-    rows: &'a mut Tally<8>,
+    rows: &'a mut [u16; 8],
 }
 
 impl Strip<'_> {
@@ -211,7 +209,10 @@ impl Strip<'_> {
                 right.0.as_chunks_mut::<8>().0[self.place] = halves[1];
             }
         }
-        *self.rows = rows.halves();
+        let rows = rows.halves();
+        for l in 0..8 {
+            self.rows[l] = rows.most(l);
+        }
     }
 }
 
@@ -343,10 +344,9 @@ fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, 
             add_columns(moving, &row_shifts[first..end], &mut columns);
         }
     }
-    if K == 0 {
-        rows.fill(0.0);
+    if K > 0 {
+        *dots.columns = columns;
     }
-    *dots.columns = columns;
 }
 
 /// Sixteen weights rounded to 16 bits.

@@ -523,9 +523,8 @@ fast! {
     /// `sums[i] ± Σ_r x[r][i] q[r]` for the small fields of 64 columns. `words[chunk * sums.len() +
     /// i]` holds the bits of column `i` for [`COLUMN_CHUNK`] rows.
     ///
-    /// The low bytes are summed together with the high ones; [`finish_fields`] takes them apart
-    /// when all is added. Exact as long as fields are at most [`LEVELS`] and the sums stay inside
-    /// 16 bits.
+    /// The low bytes are summed together with the high ones, and taken apart when the `last` rows
+    /// are added. Exact as long as fields are at most [`LEVELS`] and the sums stay inside 16 bits.
     ///
     /// # Panics
     ///
@@ -534,6 +533,7 @@ fast! {
         words: &[u64],
         q: &[Fields],
         sign: Sign,
+        last: bool,
         sums: &mut [Sums],
         tables: &mut Tables<u16, TILE>,
     ) = sum_fields_portable;
@@ -544,19 +544,22 @@ fn sum_fields_portable(
     words: &[u64],
     q: &[Fields],
     sign: Sign,
+    last: bool,
     sums: &mut [Sums],
     tables: &mut Tables<u16, TILE>,
 ) {
     let n = sums.len();
-    if q.is_empty() && sign == Sign::Start {
-        sums.fill(Sums::ZERO);
+    match (q.is_empty(), sign) {
+        (true, Sign::Start) => sums.fill(Sums::ZERO),
+        (true, _) if last => sums.iter_mut().for_each(take_apart),
+        _ => {}
     }
     for (k, first) in (0..q.len()).step_by(COLUMN_CHUNK).enumerate() {
         let end = q.len().min(first + COLUMN_CHUNK);
         let used = build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w);
         let words = &words[k * n..(k + 1) * n];
         let sign = if k > 0 && sign == Sign::Start { Sign::Plus } else { sign };
-        fields_chunk(words, tables, used, sign, sums);
+        fields_chunk(words, tables, used, sign, last && end == q.len(), sums);
     }
 }
 
@@ -567,6 +570,7 @@ fast! {
         tables: &Tables<u16, TILE>,
         n_tables: usize,
         sign: Sign,
+        last: bool,
         sums: &mut [Sums],
     ) = fields_chunk_in::<false>, wide fields_chunk_in::<true>;
 }
@@ -577,14 +581,18 @@ fn fields_chunk_in<const WIDE: bool>(
     tables: &Tables<u16, TILE>,
     n_tables: usize,
     sign: Sign,
+    last: bool,
     sums: &mut [Sums],
 ) {
     macro_rules! pass {
         ($U:literal) => {
-            match sign {
-                Sign::Start => fields_tables::<$U, 0, WIDE>(words, tables, sums),
-                Sign::Plus => fields_tables::<$U, 1, WIDE>(words, tables, sums),
-                Sign::Minus => fields_tables::<$U, 2, WIDE>(words, tables, sums),
+            match (sign, last) {
+                (Sign::Start, false) => fields_tables::<$U, 0, false, WIDE>(words, tables, sums),
+                (Sign::Plus, false) => fields_tables::<$U, 1, false, WIDE>(words, tables, sums),
+                (Sign::Minus, false) => fields_tables::<$U, 2, false, WIDE>(words, tables, sums),
+                (Sign::Start, true) => fields_tables::<$U, 0, true, WIDE>(words, tables, sums),
+                (Sign::Plus, true) => fields_tables::<$U, 1, true, WIDE>(words, tables, sums),
+                (Sign::Minus, true) => fields_tables::<$U, 2, true, WIDE>(words, tables, sums),
             }
         };
     }
@@ -593,7 +601,7 @@ fn fields_chunk_in<const WIDE: bool>(
 
 /// `SIGN` is 0 to start, 1 to add, 2 to subtract.
 #[inline(always)]
-fn fields_tables<const U: usize, const SIGN: u8, const WIDE: bool>(
+fn fields_tables<const U: usize, const SIGN: u8, const LAST: bool, const WIDE: bool>(
     words: &[u64],
     tables: &Tables<u16, TILE>,
     sums: &mut [Sums],
@@ -612,15 +620,16 @@ fn fields_tables<const U: usize, const SIGN: u8, const WIDE: bool>(
             add(&mut small, entry::<G, WIDE, _, TILE>(tables, word));
         });
         flush(&small, &mut low, &mut high);
-        for (out, sum) in sums.0.as_chunks_mut::<TILE>().0.iter_mut().zip([&low, &high]) {
-            for l in 0..TILE {
-                let sum = sum[l].cast_signed();
-                out[l] = match SIGN {
-                    0 => sum,
-                    1 => out[l].wrapping_add(sum),
-                    _ => out[l].wrapping_sub(sum),
-                };
-            }
+        let ([out_low, out_high], _) = sums.0.as_chunks_mut::<TILE>() else { continue };
+        let joined = |out: i16, sum: u16| match SIGN {
+            0 => sum.cast_signed(),
+            1 => out.wrapping_add(sum.cast_signed()),
+            _ => out.wrapping_sub(sum.cast_signed()),
+        };
+        for l in 0..TILE {
+            let (low, high) = (joined(out_low[l], low[l]), joined(out_high[l], high[l]));
+            out_low[l] = if LAST { apart(low, high) } else { low };
+            out_high[l] = high;
         }
     }
 }
@@ -634,19 +643,16 @@ fn flush(small: &[u16; TILE], low: &mut [u16; TILE], high: &mut [u16; TILE]) {
     }
 }
 
-fast! {
-    /// Takes the high sums out of the low ones.
-    pub fn finish_fields[](sums: &mut [Sums]) = finish_fields_portable;
+/// Low sums without the high ones.
+#[inline(always)]
+fn apart(low: i16, high: i16) -> i16 {
+    low.wrapping_sub(high << 8)
 }
 
-#[inline(always)]
-fn finish_fields_portable(sums: &mut [Sums]) {
-    for row in sums {
-        let ([low, high], _) = row.0.as_chunks_mut::<TILE>() else { continue };
-        for l in 0..TILE {
-            low[l] = low[l].wrapping_sub(high[l] << 8);
-        }
-    }
+/// The same for a row.
+fn take_apart(sums: &mut Sums) {
+    let (low, high) = sums.0.split_at_mut(TILE);
+    low.iter_mut().zip(high).for_each(|(low, high)| *low = apart(*low, *high));
 }
 
 fast! {

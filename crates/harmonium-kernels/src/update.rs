@@ -67,7 +67,7 @@ macro_rules! specialise {
 pub(crate) use specialise;
 
 /// What is added to the products of bits: terms of rank one, $\sum_k a_{ik} z_{kj}$, that carry
-/// centering. Without any (`K` = 0) nothing is centered, and there are no [`Dots`] to take either.
+/// centering. Without any (`K` = 0) nothing is centered, and no [`Dots`] are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOne<'a, const K: usize> {
     /// $a$, for each row.
@@ -269,10 +269,9 @@ fn update_rows<const K: usize, const P: u8, const M: bool, G: Gradient>(
             transpose_single_portable(weights, strip * TILE, out);
         }
     }
-    if K == 0 {
-        rows.fill(0.0);
+    if K > 0 {
+        *dots.columns = columns;
     }
-    *dots.columns = columns;
 }
 
 /// Adds $\sum_i v_{ij} a_i$ to `columns`.

@@ -175,7 +175,10 @@ fn columns_that_fall_or_do_not_exist_are_refused() {
 
 fn counts_of(words: &Words) -> Vec<u32> {
     let mut counts = Vec::new();
-    words.each_count(|count| counts.push(count));
+    words.each_count(|first, some| {
+        assert_eq!(first, counts.len());
+        counts.extend_from_slice(some);
+    });
     counts
 }
 

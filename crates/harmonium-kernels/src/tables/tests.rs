@@ -263,19 +263,12 @@ fn assert_fields(sums: &[Sums], expected: &[[i64; 2 * TILE]], what: &str) {
     }
 }
 
-/// How fields are summed, how that is finished, and what it is called.
-type Twin = (
-    fn(&[u64], &[Fields], Sign, &mut [Sums], &mut Tables<u16, TILE>),
-    fn(&mut [Sums]),
-    &'static str,
-);
+/// How fields are summed, and what that is called.
+type Twin = (fn(&[u64], &[Fields], Sign, bool, &mut [Sums], &mut Tables<u16, TILE>), &'static str);
 
 #[test]
 fn field_sums_are_exact_with_every_sign() {
-    let twins: [Twin; 2] = [
-        (sum_fields, finish_fields, "fast"),
-        (sum_fields_portable, finish_fields_portable, "portable"),
-    ];
+    let twins: [Twin; 2] = [(sum_fields, "fast"), (sum_fields_portable, "portable")];
     // Up to 2730 samples of the highest level stay inside 16 bits.
     let shapes = shapes().into_iter().chain([(3, 2730), (4096, 10)]);
     for (n, n_samples) in shapes {
@@ -291,19 +284,18 @@ fn field_sums_are_exact_with_every_sign() {
             naive_fields(&second, &q, 1, &mut twice);
             let (a, b) = (columns_of(&first, COLUMN_CHUNK), columns_of(&second, COLUMN_CHUNK));
             let few = &q[..n_samples / 3];
-            for (sum, finish, name) in twins {
-                let (sums, tables) = (&mut vec![Line([99; 2 * TILE]); n], &mut Tables::default());
-                sum(a.as_slice(), &q, Sign::Start, sums, tables);
-                let mut finished = sums.clone();
-                finish(&mut finished);
-                assert_fields(&finished, &expected, name);
-                sum(b.as_slice(), few, Sign::Minus, sums, tables);
-                finished.clone_from(sums);
-                finish(&mut finished);
-                assert_fields(&finished, &minus, name);
-                sum(b.as_slice(), few, Sign::Plus, sums, tables);
-                finish(sums);
-                assert_fields(sums, &twice, name);
+            for (sum, name) in twins {
+                // Sums that go on come after some that are not the last.
+                for (n_sums, expected) in [&expected, &minus, &twice].into_iter().enumerate() {
+                    let tables = &mut Tables::default();
+                    let sums = &mut vec![Line([99; 2 * TILE]); n];
+                    sum(a.as_slice(), &q, Sign::Start, n_sums == 0, sums, tables);
+                    for (k, sign) in [Sign::Minus, Sign::Plus].into_iter().enumerate().take(n_sums)
+                    {
+                        sum(b.as_slice(), few, sign, k + 1 == n_sums, sums, tables);
+                    }
+                    assert_fields(sums, expected, name);
+                }
             }
         }
     }
@@ -316,8 +308,7 @@ fn the_highest_levels_stay_apart() {
         let q = vec![Line([full; TILE]); n];
         let words = columns_of(&bits(n, 2, 1.0, 0), COLUMN_CHUNK);
         let sums = &mut vec![Sums::ZERO; 2];
-        sum_fields(words.as_slice(), &q, Sign::Start, sums, &mut Tables::default());
-        finish_fields(sums);
+        sum_fields(words.as_slice(), &q, Sign::Start, true, sums, &mut Tables::default());
         let expected = i16::try_from(n * LEVELS as usize).expect("2730 * 12 < 32768");
         assert!(sums.iter().all(|s| s.0 == [expected; 2 * TILE]), "{n} samples");
     }
@@ -387,8 +378,8 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
             assert_same(&a, &b, "tables");
             let words = columns_of(&bits, COLUMN_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
-            sum_fields(words.as_slice(), &fields[..n], Sign::Start, &mut a, small);
-            sum_fields_portable(words.as_slice(), &fields[..n], Sign::Start, &mut b, small);
+            sum_fields(words.as_slice(), &fields[..n], Sign::Start, false, &mut a, small);
+            sum_fields_portable(words.as_slice(), &fields[..n], Sign::Start, false, &mut b, small);
             assert_eq!(a, b, "{n_rows} rows, {n} samples");
         }
     }
@@ -460,7 +451,7 @@ fn what_does_not_fit_is_refused() {
     let fields = |n_words: usize| {
         panics(move || {
             let (sums, tables) = (&mut [Sums::ZERO; 3], &mut Tables::default());
-            sum_fields(&vec![0; n_words], &[Fields::ZERO; 61], Sign::Start, sums, tables);
+            sum_fields(&vec![0; n_words], &[Fields::ZERO; 61], Sign::Start, true, sums, tables);
         })
     };
     assert!(!fields(6) && fields(5));

@@ -52,7 +52,7 @@ pub(crate) struct Link {
     units: Vec<Vec<f32>>,
     row_units: Vec<Vec<f32>>,
     /// A buffer: subset sums of eight rows each.
-    bounds: Vec<[u32; 8]>,
+    bounds: Vec<[u16; 8]>,
 }
 
 /// What stands before a product towards a layer $l$.
@@ -469,10 +469,9 @@ const PIECES: usize = 32;
 
 impl<'a, T, const L: usize> Pieces<'a, T, L> {
     fn new(n: usize, piece: impl Fn(usize) -> &'a [Line<T, L>; PANEL]) -> Self {
-        Self {
-            first: std::array::from_fn(|p| piece(p.min(n - 1))),
-            rest: (PIECES..n).map(piece).collect(),
-        }
+        let mut first = [piece(0); PIECES];
+        first.iter_mut().zip(0..n).for_each(|(first, p)| *first = piece(p));
+        Self { first, rest: (PIECES..n).map(piece).collect() }
     }
 
     #[inline]

@@ -303,7 +303,7 @@ impl<'d> Trainer<'d> {
         }
         self.current.get_or_init(|| {
             let mut machine = self.machine.clone();
-            self.engine.write_back(&mut machine, &learner.offsets);
+            self.engine.write_back(&mut machine, learner.offsets());
             machine
         })
     }
@@ -388,7 +388,7 @@ impl<'d> Trainer<'d> {
         let context = |(k, stream)| Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: self.learner.as_ref().map(|l| l.offsets.as_slice()),
+            offsets: self.learner.as_ref().map(Learner::offsets),
             batch: &self.batch,
             k,
             stream,
@@ -415,11 +415,9 @@ impl<'d> Trainer<'d> {
             activity.copy_from_slice(mean);
         }
         if self.plan.center && self.plan.offset_rate > 0.0 {
-            let layers = self.machine.layers().iter().zip(&learner.means[0]);
-            for ((layer, mean), offset) in layers.zip(&mut learner.offsets) {
+            for (l, layer) in self.machine.layers().iter().enumerate() {
                 if layer.role == Role::Hidden {
-                    let rate = self.plan.offset_rate;
-                    offset.iter_mut().zip(mean).for_each(|(o, m)| *o += rate * (m - *o));
+                    learner.recenter(LayerId(l), self.plan.offset_rate);
                 }
             }
         }

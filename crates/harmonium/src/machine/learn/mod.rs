@@ -107,8 +107,9 @@ pub(crate) struct Learner {
     velocity: Vec<Vec<Vec<Velocity>>>,
     /// The last update of each bias.
     pub(crate) bias_velocity: Vec<Vec<f64>>,
-    /// $\mu$ of each layer.
-    pub(crate) offsets: Vec<Vec<f64>>,
+    /// $\mu$ of each layer, and whether they moved since the last step.
+    offsets: Vec<Vec<f64>>,
+    offsets_moved: bool,
     /// Means of the data side and of the model side in the last step, in the units' own values.
     pub(crate) means: [Vec<Vec<f64>>; 2],
     prepared: Prepared,
@@ -205,6 +206,7 @@ impl Learner {
                 .collect(),
             bias_velocity: zeros(),
             offsets: machine.layers().iter().map(|l| l.offset.clone()).collect(),
+            offsets_moved: true,
             means: [zeros(), zeros()],
             prepared: Prepared::default(),
             outputs: bands
@@ -215,6 +217,18 @@ impl Learner {
                 })
                 .collect(),
         }
+    }
+
+    /// $\mu$ of each layer.
+    pub(crate) fn offsets(&self) -> &[Vec<f64>] {
+        &self.offsets
+    }
+
+    /// Lets the offsets of a layer follow its means of the last step on the data side.
+    pub(crate) fn recenter(&mut self, l: LayerId, rate: f64) {
+        let means = &self.means[0][l.0];
+        self.offsets[l.0].iter_mut().zip(means).for_each(|(o, m)| *o += rate * (m - *o));
+        self.offsets_moved = true;
     }
 
     /// Whether a step with so many rows, those of both sides, has work for several threads.
@@ -258,18 +272,9 @@ impl Learner {
             equal(w).then(|| w.first().map_or(0.0, |w| *w as f32))
         });
         it.stacked.resize_with(n_layers, Source::default);
-        it.centers.resize(n_layers, Vec::new());
-        it.shifts.resize(n_layers, Vec::new());
-        for (l, layer) in engine.layers().iter().enumerate() {
-            let shift = |mu: &f64| mu - layer.shift;
-            it.shifts[l].clear();
-            it.shifts[l].extend(self.offsets[l].iter().map(|mu| shift(mu) as f32));
-            it.centers[l].clear();
-            let inverse = 1.0 / layer.scale;
-            it.centers[l].extend(self.offsets[l].iter().map(|mu| (inverse * shift(mu)) as f32));
+        if std::mem::take(&mut self.offsets_moved) {
+            it.set_centers(engine.layers(), &self.offsets);
         }
-        it.centered.clear();
-        it.centered.extend(it.shifts.iter().map(|shifts| shifts.iter().any(|x| *x != 0.0)));
         let most = it.n.iter().max().copied().unwrap_or(0) * LEVELS as usize;
         let quantised = engine.precision() == Precision::I16
             && it.uniform.iter().all(Option::is_some)
@@ -425,7 +430,8 @@ impl Learner {
 
     /// Whether all biases are finite: weights that are not drag them along.
     pub(crate) fn is_finite(engine: &Engine) -> bool {
-        engine.layers().iter().flat_map(|l| &l.bias).all(|b| b.is_finite())
+        // To the end of each layer, which takes less than to look for the first that is not.
+        engine.layers().iter().all(|l| l.bias.iter().fold(true, |all, b| all & b.is_finite()))
     }
 
     /// The velocity of each coupling, stored as its weights are.
@@ -545,12 +551,15 @@ fn bit_means(
     uniform: bool,
     out: &mut Vec<f64>,
 ) {
-    out.clear();
     if columns.is_bits && uniform {
         let w = weights.first().copied().unwrap_or(0.0);
-        columns.words.each_count(|count| out.push(w * f64::from(count)));
+        out.resize(layer.len, 0.0);
+        columns.words.each_count(|first, counts| {
+            out[first..].iter_mut().zip(counts).for_each(|(o, c)| *o = w * f64::from(*c));
+        });
         return;
     }
+    out.clear();
     out.resize(layer.len, 0.0);
     let (s, t) = (layer.scale, layer.shift);
     for (row, w) in rows.numbers().chunks_exact(layer.len).zip(weights) {
@@ -559,6 +568,23 @@ fn bit_means(
 }
 
 impl Prepared {
+    /// Follows the offsets.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
+    fn set_centers(&mut self, layers: &[EngineLayer], offsets: &[Vec<f64>]) {
+        self.centers.resize(layers.len(), Vec::new());
+        self.shifts.resize(layers.len(), Vec::new());
+        for (l, layer) in layers.iter().enumerate() {
+            let shift = |mu: &f64| mu - layer.shift;
+            self.shifts[l].clear();
+            self.shifts[l].extend(offsets[l].iter().map(|mu| shift(mu) as f32));
+            self.centers[l].clear();
+            let inverse = 1.0 / layer.scale;
+            self.centers[l].extend(offsets[l].iter().map(|mu| (inverse * shift(mu)) as f32));
+        }
+        self.centered.clear();
+        self.centered.extend(self.shifts.iter().map(|shifts| shifts.iter().any(|x| *x != 0.0)));
+    }
+
     /// Whether a coupling has offsets at either end.
     fn is_centered(&self, l: LayerId, m: LayerId) -> bool {
         self.centered[l.0] || self.centered[m.0]
@@ -574,19 +600,22 @@ impl Prepared {
             let [data, model] = &self.bit_means;
             let len = u32::try_from(layer.len).unwrap_or(u32::MAX);
             let all_bits = self.columns.iter().all(|side| side[l].is_bits);
-            let has = |(data, model): (&f64, &f64)| *data != 0.0 || *model != 0.0;
-            used.clear();
+            used.resize(layer.len, 0);
+            let mut n_used = 0;
+            for (i, (data, model)) in (0..len).zip(data[l].iter().zip(&model[l])) {
+                // Without a branch: which entries are used follows no pattern.
+                used[n_used] = i;
+                n_used += usize::from(*data != 0.0 || *model != 0.0);
+            }
             places.clear();
-            if !all_bits || data[l].iter().zip(&model[l]).all(has) {
+            if !all_bits || n_used == layer.len {
+                used.clear();
                 used.extend(0..len);
                 places.extend(0..len);
                 continue;
             }
-            used.extend(
-                (0..len).zip(data[l].iter().zip(&model[l])).filter(|e| has(e.1)).map(|e| e.0),
-            );
-            let n_used = u32::try_from(used.len()).unwrap_or(u32::MAX);
-            places.resize(layer.len, n_used);
+            used.truncate(n_used);
+            places.resize(layer.len, u32::try_from(n_used).unwrap_or(u32::MAX));
             used.iter().zip(0..).for_each(|(&i, place)| places[i as usize] = place);
             self.columns.iter_mut().for_each(|side| side[l].words.keep_columns(used));
         }
