@@ -7,7 +7,7 @@
 
 use crate::dispatch::fast;
 use crate::index::Used;
-use crate::line::{Element, Fields, HALF, Line, Quantum, Row, Sums, TILE, Wide};
+use crate::line::{Element, Fields, HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide};
 
 /// Rows of one table.
 const GROUP: usize = 5;
@@ -123,7 +123,7 @@ fn entry<const G: usize, const WIDE: bool, T: Element, const L: usize>(
     word: u64,
 ) -> &[T; L] {
     #[cfg(target_arch = "x86_64")]
-    let word = if WIDE { turned::<G>(word) >> ENTRY } else { word >> (GROUP * G) };
+    let word = if WIDE { x86::turned::<G>(word) >> ENTRY } else { word >> (GROUP * G) };
     #[cfg(not(target_arch = "x86_64"))]
     let word = word >> (GROUP * G);
     #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
@@ -136,27 +136,6 @@ pub(crate) fn add<T: Element, const L: usize>(sum: &mut [T; L], entry: &[T; L]) 
     for l in 0..L {
         sum[l] = sum[l].plus(entry[l]);
     }
-}
-
-/// The word turned so that the five bits of table `G` stand where their entry's address has them:
-/// turning and masking are two instructions, where a shift would need a copy before it.
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-fn turned<const G: usize>(word: u64) -> u64 {
-    let out;
-    #[expect(unsafe_code, reason = "the compiler turns a rotation whose ends are masked to shifts")]
-    // SAFETY: the instruction reads and writes registers alone; the callers are compiled for BMI2
-    // and run only where it was detected.
-    unsafe {
-        std::arch::asm!(
-            "rorx {out}, {word}, {by}",
-            out = lateout(reg) out,
-            word = in(reg) word,
-            by = const (64 + GROUP * G - ENTRY) % 64,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    out
 }
 
 /// Words in runs of `N`, read two runs before they are needed where `WIDE`: see
@@ -183,16 +162,12 @@ impl<'a, const WIDE: bool, const N: usize> Ahead<'a, WIDE, N> {
     }
 }
 
-/// The same word; it is in a register from here on, where the compiler would read it later.
+/// The same word, read here and not later.
 #[inline(always)]
-fn stay<const WIDE: bool>(mut word: u64) -> u64 {
+fn stay<const WIDE: bool>(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        #[expect(unsafe_code, reason = "nothing else keeps the order of loads")]
-        // SAFETY: there is no instruction.
-        unsafe {
-            std::arch::asm!("/* {0} */", inout(reg) word, options(nomem, nostack, preserves_flags));
-        }
+        return x86::stay(word);
     }
     word
 }
@@ -307,38 +282,57 @@ fn add_chunk_in<const WIDE: bool>(
 ) {
     macro_rules! pass {
         ($U:literal) => {
-            add_tables::<$U, WIDE>(words, tables, half, theta)
+            sum_lines::<$U, WIDE, TILE>(words, tables, false, half, theta)
         };
     }
     with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
 }
 
+/// Adds to columns `16 part..16 part + 16` of each line what its word picks from the first `U`
+/// tables, or starts with that.
 #[inline(always)]
-fn add_tables<const U: usize, const WIDE: bool>(
+fn sum_lines<const U: usize, const WIDE: bool, const W: usize>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
-    half: usize,
-    theta: &mut [Wide],
+    starts: bool,
+    part: usize,
+    lines: &mut [Line<f32, W>],
 ) {
-    let (pairs, last) = theta.as_chunks_mut::<2>();
+    let (pairs, last) = lines.as_chunks_mut::<2>();
     let (word_pairs, last_word) = words.as_chunks::<2>();
-    for (pair, &w) in pairs.iter_mut().zip(word_pairs) {
-        let [a, b] = pair;
-        let (a, b) = (half_of(a, half), half_of(b, half));
-        let (mut x, mut y) = (*a, *b);
+    #[cfg(target_arch = "x86_64")]
+    let pairs = if WIDE {
+        #[expect(unsafe_code, reason = "a function with more features")]
+        // SAFETY: the caller is compiled for AVX2 and runs only where it was detected.
+        unsafe {
+            x86::sum_pairs::<U, W>(word_pairs, tables, starts, part, pairs);
+        }
+        &mut []
+    } else {
+        pairs
+    };
+    for ([a, b], &w) in pairs.iter_mut().zip(word_pairs) {
+        let (a, b) = (part_of(a, part), part_of(b, part));
+        let (mut x, mut y) = if starts { ([0.0; HALF], [0.0; HALF]) } else { (*a, *b) };
         gather_two::<U, WIDE, _, HALF>((&mut x, &mut y), tables, w);
         (*a, *b) = (x, y);
     }
-    for (t, &w) in last.iter_mut().zip(last_word) {
-        gather::<U, WIDE, _, HALF>(half_of(t, half), tables, w);
+    for (line, &w) in last.iter_mut().zip(last_word) {
+        let sum = part_of(line, part);
+        let mut x = if starts { [0.0; HALF] } else { *sum };
+        gather::<U, WIDE, _, HALF>(&mut x, tables, w);
+        *sum = x;
     }
 }
 
-/// The first or the second 16 columns of a tile.
+/// Columns `16 part..16 part + 16` of a line.
 #[inline(always)]
-fn half_of(tile: &mut Wide, half: usize) -> &mut [f32; HALF] {
-    &mut tile.0.as_chunks_mut::<HALF>().0[half]
+fn part_of<const W: usize>(line: &mut Line<f32, W>, part: usize) -> &mut [f32; HALF] {
+    &mut line.0.as_chunks_mut::<HALF>().0[part]
 }
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 fast! {
     /// `theta[r][l] += unit[i / BLOCK] * Σ_i x[r][i] row(i)[l]` for bits given as index words over
@@ -697,11 +691,6 @@ fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
     }
 }
 
-#[inline(always)]
-fn part_of(row: &mut Row, sub: usize) -> &mut [f32; HALF] {
-    &mut row.0.as_chunks_mut::<HALF>().0[sub]
-}
-
 fast! {
     /// Adds what the columns pick from the first `n_tables` tables.
     fn sum_chunk[](
@@ -725,34 +714,10 @@ fn sum_chunk_in<const WIDE: bool>(
 ) {
     macro_rules! pass {
         ($U:literal) => {
-            sum_tables::<$U, WIDE>(words, tables, starts, sub, sums)
+            sum_lines::<$U, WIDE, PANEL>(words, tables, starts, sub, sums)
         };
     }
     with_tables!(n_tables, pass, 1 2 3 4 5 6 7 8 9 10 11, 12);
-}
-
-#[inline(always)]
-fn sum_tables<const U: usize, const WIDE: bool>(
-    words: &[u64],
-    tables: &Tables<f32, HALF>,
-    starts: bool,
-    sub: usize,
-    sums: &mut [Row],
-) {
-    let (pairs, last) = sums.as_chunks_mut::<2>();
-    let (word_pairs, last_word) = words.as_chunks::<2>();
-    for ([a, b], &w) in pairs.iter_mut().zip(word_pairs) {
-        let (a, b) = (part_of(a, sub), part_of(b, sub));
-        let (mut x, mut y) = if starts { ([0.0; HALF], [0.0; HALF]) } else { (*a, *b) };
-        gather_two::<U, WIDE, _, HALF>((&mut x, &mut y), tables, w);
-        (*a, *b) = (x, y);
-    }
-    for (s, &w) in last.iter_mut().zip(last_word) {
-        let s = part_of(s, sub);
-        let mut x = if starts { [0.0; HALF] } else { *s };
-        gather::<U, WIDE, _, HALF>(&mut x, tables, w);
-        *s = x;
-    }
 }
 
 #[cfg(test)]
