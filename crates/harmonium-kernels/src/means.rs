@@ -8,7 +8,9 @@
 //! than $2^{16}$ over a block, as quantised weights are made, and a mean is at most $2^{14}$.
 
 use crate::dispatch::fast;
-use crate::line::{PANEL, Sums, TILE, Wide};
+#[cfg(target_arch = "x86_64")]
+use crate::line::PANEL;
+use crate::line::{Sums, TILE, Wide};
 use crate::tables::BLOCK;
 
 /// What a mean of 1 is rounded to.
