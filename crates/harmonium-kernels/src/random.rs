@@ -208,14 +208,23 @@ impl Uniforms {
     /// The variates of row `first + r`; never 0.
     #[inline(always)]
     pub(crate) fn row(&self, r: usize) -> [f32; TILE] {
-        let mut u = [0.0; TILE];
         let at = r + self.lead;
         let words = &self.words[at / 2];
-        for l in 0..TILE {
-            u[l] = (turned(at.is_multiple_of(2), words[l]) >> 8).cast_signed() as f32 + 0.5;
-        }
-        u
+        // Chosen once for the row: asked for each word, the compiler takes registers apart.
+        if at.is_multiple_of(2) { variates::<true>(words) } else { variates::<false>(words) }
     }
+}
+
+/// 24 bits of each word as the first or the second row reads it.
+#[inline(always)]
+fn variates<const FIRST: bool>(words: &[u32; TILE]) -> [f32; TILE] {
+    let mut u = [0.0; TILE];
+    for (u, words) in u.as_chunks_mut::<8>().0.iter_mut().zip(words.as_chunks::<8>().0) {
+        for l in 0..8 {
+            u[l] = (turned(FIRST, words[l]) >> 8).cast_signed() as f32 + 0.5;
+        }
+    }
+    u
 }
 
 fast! {
