@@ -138,8 +138,8 @@ pub(crate) fn add<T: Element, const L: usize>(sum: &mut [T; L], entry: &[T; L]) 
     }
 }
 
-/// Words in runs of `N`, read two runs before they are needed where `WIDE`: see
-/// [`crate::pairs`].
+/// Words in runs of `N`, read two runs before they are needed where `WIDE`: an entry whose address
+/// comes late keeps the loads behind it waiting.
 struct Ahead<'a, const WIDE: bool, const N: usize> {
     next: [[u64; N]; 2],
     rest: std::slice::Iter<'a, [u64; N]>,
