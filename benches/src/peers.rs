@@ -1,6 +1,7 @@
 //! harmonium and its peers on the same work, in one interleaved run.
 //!
-//! `cargo xtask bench peers [--only a,c] [--quick] [--full] [--epochs N] [--rounds N] [--data FOLDER] [--json [FILE]]`
+//! `cargo xtask bench peers [--only a,c] [--against NAME,...] [--quick] [--full] [--epochs N] [--rounds N]
+//! [--data FOLDER] [--json [FILE]]`
 //!
 //! harmonium is timed as a whole process, from the file it reads to the file it writes; peers are timed
 //! in the loop alone, with data in memory in the form they want and everything compiled. One thread each,
@@ -80,7 +81,7 @@ fn measure(
     python: &Python,
     missing: &[(&'static Peer, String)],
 ) -> Vec<Row> {
-    let mut rows: Vec<Row> = Contender::of(item).map(Row::new).collect();
+    let mut rows: Vec<Row> = Contender::of(item, &options.peers).map(Row::new).collect();
     for row in &mut rows {
         row.trouble = missing
             .iter()

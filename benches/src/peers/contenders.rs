@@ -237,7 +237,7 @@ pub(super) enum Contender {
 
 impl Contender {
     /// All that take part in an item.
-    pub(super) fn of(item: Item) -> impl Iterator<Item = Self> {
+    pub(super) fn of(item: Item, peers: &[&'static Peer]) -> impl Iterator<Item = Self> {
         let extra: &[Variant] = match item {
             Train | TrainSmallBatches => &[Variant::NoMomentum, Variant::Defaults],
             Sample => &[Variant::StartOnly],
@@ -245,7 +245,7 @@ impl Contender {
             Features | Score | Ais => &[],
         };
         let ours = std::iter::once(Variant::Plain).chain(extra.iter().copied()).map(Self::Ours);
-        ours.chain(PEERS.iter().filter(move |p| p.items.contains(&item)).map(Self::Peer))
+        ours.chain(peers.iter().copied().filter(move |p| p.items.contains(&item)).map(Self::Peer))
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn harmonium_comes_first() {
         for item in Item::ALL {
-            let first = Contender::of(item).next().map(Contender::name);
+            let first = Contender::of(item, &[]).next().map(Contender::name);
             assert_eq!(first, Some("harmonium"));
         }
     }
