@@ -12,6 +12,9 @@ use crate::tables::{BLOCK, add, widen};
 
 /// Rows whose sums are alive at the same time.
 const STRIP: usize = BLOCK / 2;
+/// Rows that are asked for together: a strip has whole halves of words.
+const RUN: usize = 32;
+const RUNS: usize = STRIP / RUN;
 /// Samples that go together.
 const FOUR: usize = 4;
 /// Bits that are listed at once.
@@ -35,9 +38,8 @@ pub struct Pairs {
     starts: Vec<usize>,
     /// Which samples they are; [`NONE`] fills the last four up.
     order: Vec<[u32; FOUR]>,
-    /// The pairs of each strip that some sample has: those of strip `s` end at `used_ends[s]`.
-    used: Vec<u8>,
-    used_ends: Vec<usize>,
+    /// For each [`RUN`] of each strip the pairs that some sample has, as [`of`] marks them.
+    used: Vec<[u32; RUNS]>,
     /// Buffers: the entries of a strip in the order of the samples, and their numbers.
     listed: Vec<[u8; ROOM]>,
     lengths: Vec<usize>,
@@ -58,7 +60,6 @@ impl Pairs {
         self.starts.clear();
         self.order.clear();
         self.used.clear();
-        self.used_ends.clear();
         for first in (0..n_bits).step_by(STRIP) {
             self.mark_used(mask, first);
             list_strip(rows.clone(), first, &mut self.listed, &mut self.lengths);
@@ -69,25 +70,12 @@ impl Pairs {
     }
 
     /// Notes which pairs of a strip some sample has.
+    #[expect(clippy::cast_possible_truncation, reason = "half of a word at a time")]
     fn mark_used(&mut self, mask: &[u64], first: usize) {
-        // A strip has whole halves of words.
-        for (bit, pair) in (first..first + STRIP).step_by(32).zip((0_u8..).step_by(16)) {
-            let Some(word) = mask.get(bit / 64) else { break };
-            let mut left = of(word >> (bit % 64) & 0xffff_ffff);
-            while left != 0 {
-                #[expect(clippy::cast_possible_truncation, reason = "below 32")]
-                self.used.push(pair + left.trailing_zeros() as u8 / 2);
-                left &= left - 1;
-            }
-        }
-        self.used_ends.push(self.used.len());
-    }
-
-    /// The pairs of a strip that some sample has.
-    #[inline(always)]
-    fn used(&self, strip: usize) -> &[u8] {
-        let start = if strip == 0 { 0 } else { self.used_ends[strip - 1] };
-        &self.used[start..self.used_ends[strip]]
+        self.used.push(std::array::from_fn(|run| {
+            let bit = first + RUN * run;
+            mask.get(bit / 64).map_or(0, |word| of(word >> (bit % 64)) as u32)
+        }));
     }
 
     /// Puts the samples of a strip together, four by four in the order of their lengths.
@@ -355,12 +343,12 @@ impl<T: Element, const L: usize> Default for PairSums<T, L> {
 }
 
 impl<T: Element, const L: usize> PairSums<T, L> {
-    /// Writes down the sums of the pairs named, of up to [`STRIP`] rows.
+    /// Writes down the sums of the pairs of one [`RUN`] that `used` marks.
     #[inline(always)]
     fn build<'a>(
         &mut self,
-        pairs: &[u8],
-        n: usize,
+        run: usize,
+        mut used: u32,
         row: impl Fn(usize) -> &'a [T; L],
         scale: impl Fn(T) -> T,
     ) where
@@ -372,10 +360,12 @@ impl<T: Element, const L: usize> PairSums<T, L> {
             out
         };
         let sums = self.0[1..].as_chunks_mut::<3>().0;
-        for &k in pairs {
-            let (k, sums) = (k as usize, &mut sums[k as usize]);
-            let a = scaled(2 * k);
-            let b = if 2 * k + 1 < n { scaled(2 * k + 1) } else { [T::ZERO; L] };
+        let sums = &mut sums.as_chunks_mut::<{ RUN / 2 }>().0[run];
+        while used != 0 {
+            let i = used.trailing_zeros() as usize;
+            used &= used - 1;
+            // The first of a pair is even.
+            let (a, b, sums) = (scaled(i), scaled(i | 1), &mut sums[i / 2]);
             sums[0].0 = a;
             sums[1].0 = b;
             for l in 0..L {
@@ -459,7 +449,10 @@ pub(crate) fn add_single_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [f32
 ) {
     assert!(half < 2, "add_single_pairs: a tile has two halves");
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
-        sums.build(pairs.used(strip), STRIP.min(n_rows - first), |i| row(first + i), |w| w * gain);
+        for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
+            let row = |i: usize| if first + i < n_rows { row(first + i) } else { &[0.0; HALF] };
+            sums.build(run, pairs.used[strip][run], row, |w| w * gain);
+        }
         for (four, entries) in pairs.strip(strip, theta.len()) {
             let mut now = [[0.0; HALF]; FOUR];
             for (now, &r) in now.iter_mut().zip(four) {
@@ -478,16 +471,17 @@ pub(crate) fn add_single_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [f32
 }
 
 fast! {
-    /// What [`crate::tables::add_quantised`] does, for bits given as pairs.
+    /// What [`crate::tables::add_quantised`] does, for bits given as pairs. `rows` gives the rows from one on that lie
+    /// next to each other: up to the next multiple of 32, or to the last.
     ///
     /// # Panics
     ///
     /// If the pairs are of fewer samples or rows, there are fewer units than blocks or less room
     /// for sums than samples.
-    pub fn add_quantised_pairs[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
+    pub fn add_quantised_pairs[<'a, R: Fn(usize) -> &'a [Quantum] + Copy>](
         pairs: &Pairs,
         n_rows: usize,
-        row: R,
+        rows: R,
         unit: &[f32],
         start: Option<&Wide>,
         theta: &mut [Wide],
@@ -497,14 +491,10 @@ fast! {
 }
 
 #[inline(always)]
-pub(crate) fn add_quantised_pairs_in<
-    'a,
-    const WIDE: bool,
-    R: Fn(usize) -> &'a [i16; TILE] + Copy,
->(
+pub(crate) fn add_quantised_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [Quantum] + Copy>(
     pairs: &Pairs,
     n_rows: usize,
-    row: R,
+    rows: R,
     unit: &[f32],
     start: Option<&Wide>,
     theta: &mut [Wide],
@@ -514,7 +504,14 @@ pub(crate) fn add_quantised_pairs_in<
     assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_pairs: a unit for each block");
     let kept = &mut kept[..theta.len()];
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
-        sums.build(pairs.used(strip), STRIP.min(n_rows - first), |i| row(first + i), |w| w);
+        for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
+            let (rows, used) = (rows(first), pairs.used[strip][run]);
+            if let Some(rows) = rows.first_chunk::<RUN>() {
+                sums.build(run, used, |i| &rows[i].0, |w| w);
+            } else {
+                sums.build(run, used, |i| rows.get(i).map_or(&[0; TILE], |row| &row.0), |w| w);
+            }
+        }
         let (block, begins) = (first / BLOCK, first.is_multiple_of(BLOCK));
         let ends = !begins || first + STRIP >= n_rows;
         for (four, entries) in pairs.strip(strip, theta.len()) {

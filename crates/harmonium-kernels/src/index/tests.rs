@@ -235,9 +235,9 @@ fn samples_give_the_same_sums_in_any_form() {
                 }
                 Form::Pairs(pairs) => {
                     let of_strip = &mut PairSums::default();
-                    let columns = n_columns;
+                    let (columns, rows) = (n_columns, |i: usize| &weights[i..]);
                     add_quantised_pairs(
-                        pairs, columns, row, &unit, None, &mut theta, sums, of_strip,
+                        pairs, columns, rows, &unit, None, &mut theta, sums, of_strip,
                     );
                     "pairs"
                 }

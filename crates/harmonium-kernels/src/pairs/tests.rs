@@ -43,8 +43,10 @@ fn check(pairs: &Pairs, bits: &BitMatrix) {
     let (n, n_bits) = (bits.n_rows(), bits.n_columns());
     for (strip, first) in (0..n_bits).step_by(STRIP).enumerate() {
         let has = |i: usize| i < n_bits && (0..n).any(|r| bits.get(r, i));
-        let used = (0..STRIP / 2).filter(|&k| has(first + 2 * k) || has(first + 2 * k + 1));
-        assert!(pairs.used(strip).iter().map(|&k| k as usize).eq(used), "strip {strip}");
+        for (i, bit) in (0..STRIP).step_by(2).zip((first..).step_by(2)) {
+            let used = pairs.used[strip][i / RUN] >> (i % RUN) & 3;
+            assert_eq!(used, u32::from(has(bit) || has(bit + 1)), "strip {strip}, row {i}");
+        }
         for (r, found) in decoded(pairs, strip, n).into_iter().enumerate() {
             let end = n_bits.min(first + STRIP);
             let expected = (first..end).filter(|&i| bits.get(r, i)).map(|i| i - first);

@@ -376,7 +376,7 @@ impl Band {
             let units = &link.row_units[tile * TILE / BLOCK];
             let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
             let pieces = Pieces::new(self.panels.len(), piece);
-            add_quantised(source, self.len, |j| pieces.row(j), units, start, theta, scratch);
+            add_quantised(source, self.len, |j| pieces.rows(j), units, start, theta, scratch);
         } else if self.panels[0][c].transposed.is_empty() {
             let mut turned = std::mem::take(&mut scratch.turned);
             turned.resize(self.panels.len() * PANEL, Wide::ZERO);
@@ -388,7 +388,14 @@ impl Band {
         } else {
             let piece = |p: usize| &self.panels[p][c].transposed.as_chunks().0[tile];
             let pieces = Pieces::new(self.panels.len(), piece);
-            add_single(source, self.len, |j| pieces.row(j), link.gains.0.bits, theta, scratch);
+            add_single(
+                source,
+                self.len,
+                |j| &pieces.rows(j)[0].0,
+                link.gains.0.bits,
+                theta,
+                scratch,
+            );
         }
     }
 
@@ -440,7 +447,7 @@ impl Band {
         let units = &self.links[c].row_units[tile * TILE / BLOCK];
         let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
         let pieces = Pieces::new(self.panels.len(), piece);
-        add_means(means, self.len, |j| pieces.row(j), units, theta, &mut scratch.packed);
+        add_means(means, self.len, |j| &pieces.rows(j)[0].0, units, theta, &mut scratch.packed);
     }
 
     /// Adds to rows of natural parameters of the whole source of link `c` what numbers of this
@@ -474,11 +481,12 @@ impl<'a, T, const L: usize> Pieces<'a, T, L> {
         Self { first, rest: (PIECES..n).map(piece).collect() }
     }
 
+    /// Row `j` and those next to it.
     #[inline]
-    fn row(&self, j: usize) -> &'a [T; L] {
+    fn rows(&self, j: usize) -> &'a [Line<T, L>] {
         let p = j / PANEL;
         let piece = if p < PIECES { self.first[p] } else { self.rest[p - PIECES] };
-        &piece[j % PANEL].0
+        &piece[j % PANEL..]
     }
 }
 
@@ -507,7 +515,7 @@ impl Panel {
         } else if self.is_quantised() {
             let lines = &self.copies.forward[half * n..(half + 1) * n];
             let units = &link.units[tile * TILE / BLOCK];
-            add_quantised(source, n, |i| &lines[i].0, units, start, theta, scratch);
+            add_quantised(source, n, |i| &lines[i..], units, start, theta, scratch);
         } else {
             let row = |i: usize| &self.weights[i].0.as_chunks::<TILE>().0[half];
             add_single(source, n, row, link.gains.1.bits, theta, scratch);
@@ -528,10 +536,10 @@ fn add_real(theta: &mut [Wide], x: &[f32], n: usize, weights: (&[f32], View), ga
     multiply_add(out, (x, View::rows(rows, n)), weights, gain);
 }
 
-fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+fn add_quantised<'a, R: Fn(usize) -> &'a [Quantum] + Copy>(
     source: &Source,
     n: usize,
-    row: R,
+    rows: R,
     units: &[f32],
     start: Option<&Wide>,
     theta: &mut [Wide],
@@ -541,6 +549,7 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
         scratch.sums.resize(theta.len(), Quantum::ZERO);
     }
     let sums = &mut scratch.sums;
+    let row = |i: usize| &rows(i)[0].0;
     match source.bits.form() {
         Form::Words(words, used) => {
             let tables = &mut scratch.quantised;
@@ -549,7 +558,7 @@ fn add_quantised<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
         Form::Lists(lists) => lists::add_quantised_listed(lists, n, row, units, theta),
         Form::Pairs(pairs) => {
             let of_strip = &mut scratch.quantised_pairs;
-            add_quantised_pairs(pairs, n, row, units, start, theta, sums, of_strip);
+            add_quantised_pairs(pairs, n, rows, units, start, theta, sums, of_strip);
         }
     }
 }
