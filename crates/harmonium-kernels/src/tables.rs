@@ -513,6 +513,85 @@ pub enum Sign {
     Minus,
 }
 
+/// The sums of [`sum_fields`] of one side of a gradient without those of the other, taken apart.
+///
+/// # Panics
+///
+/// If there are fewer words than the rows of a side need.
+pub fn subtract_fields(
+    words: [&[u64]; 2],
+    q: [&[Fields]; 2],
+    sums: &mut [Sums],
+    tables: &mut Tables<u16, TILE>,
+) {
+    if q.iter().all(|q| (1..=GROUP * FIELD_TABLES).contains(&q.len())) {
+        subtract_few(words, q, sums, tables);
+    } else {
+        sum_fields(words[0], q[0], Sign::Start, false, sums, tables);
+        sum_fields(words[1], q[1], Sign::Minus, true, sums, tables);
+    }
+}
+
+fast! {
+    /// [`subtract_fields`] for so few rows that the sums of each side fit into 8 bits: both in one pass.
+    fn subtract_few[](
+        words: [&[u64]; 2],
+        q: [&[Fields]; 2],
+        sums: &mut [Sums],
+        tables: &mut Tables<u16, TILE>,
+    ) = subtract_few_in::<false>, wide subtract_few_in::<true>;
+}
+
+#[inline(always)]
+fn subtract_few_in<const WIDE: bool>(
+    words: [&[u64]; 2],
+    q: [&[Fields]; 2],
+    sums: &mut [Sums],
+    tables: &mut Tables<u16, TILE>,
+) {
+    let n_tables = q[0].len().max(q[1].len()).div_ceil(GROUP);
+    let of_side = n_tables * GROUP;
+    let row = |i: usize| {
+        let row = if i < of_side { q[0].get(i) } else { q[1].get(i - of_side) };
+        &row.unwrap_or(&Fields::ZERO).0
+    };
+    build_chunk::<_, TILE, 16>(tables, 0, 2 * of_side, row, |w| w);
+    let words = words.map(|words| &words[..sums.len()]);
+    match n_tables {
+        1 => few_tables::<1, 2, WIDE>(words, tables, sums),
+        2 => few_tables::<2, 4, WIDE>(words, tables, sums),
+        3 => few_tables::<3, 6, WIDE>(words, tables, sums),
+        _ => few_tables::<4, 8, WIDE>(words, tables, sums),
+    }
+}
+
+/// The first `T` of `U` tables are those of the first side.
+#[inline(always)]
+fn few_tables<const T: usize, const U: usize, const WIDE: bool>(
+    words: [&[u64]; 2],
+    tables: &Tables<u16, TILE>,
+    sums: &mut [Sums],
+) {
+    let [mut first, mut second] = words.map(|words| Ahead::<WIDE, 1>::new(words.as_chunks().0));
+    for sums in sums {
+        let ([first], [second]) = (first.take(), second.take());
+        let word = first | second << (GROUP * T);
+        let (mut plus, mut minus) = ([0_u16; TILE], [0_u16; TILE]);
+        each_table!(U, G, {
+            add(
+                if G < T { &mut plus } else { &mut minus },
+                entry::<G, WIDE, _, TILE>(tables, word),
+            );
+        });
+        let ([out_low, out_high], _) = sums.0.as_chunks_mut::<TILE>() else { continue };
+        for l in 0..TILE {
+            let low = plus[l].wrapping_sub(minus[l]).cast_signed();
+            let high = (plus[l] >> 8).wrapping_sub(minus[l] >> 8).cast_signed();
+            (out_low[l], out_high[l]) = (apart(low, high), high);
+        }
+    }
+}
+
 fast! {
     /// `sums[i] ± Σ_r x[r][i] q[r]` for the small fields of 64 columns. `words[chunk * sums.len() +
     /// i]` holds the bits of column `i` for [`COLUMN_CHUNK`] rows.

@@ -402,6 +402,34 @@ fn lists_hold_the_set_bits_of_each_block() {
     }
 }
 
+/// For few rows in one pass, for more in two; a side may have none.
+#[test]
+fn one_side_without_the_other_is_exact() {
+    let counts = [0, 1, 4, 5, 6, 10, 13, 19, 20, 21, 61, 130];
+    for (k, n) in [1, 2, 3, 31, 64, 65, 387, 1000].into_iter().enumerate() {
+        for n_first in counts {
+            for n_second in [n_first, counts[(k + n_first) % counts.len()]] {
+                let (first, second) = (bits(n_first, n, 0.4, 1), bits(n_second, n, 0.7, 2));
+                let q: [Vec<Fields>; 2] = [lines(n_first, 3, field), lines(n_second, 4, field)];
+                let mut expected = vec![[0; 2 * TILE]; n];
+                naive_fields(&first, &q[0], 1, &mut expected);
+                naive_fields(&second, &q[1], -1, &mut expected);
+                let words = [&first, &second].map(|bits| columns_of(bits, COLUMN_CHUNK));
+                let (words, q) = (words.each_ref().map(Words::as_slice), [&q[0][..], &q[1]]);
+                let (mut sums, tables) = (vec![Line([99; 2 * TILE]); n], &mut Tables::default());
+                subtract_fields(words, q, &mut sums, tables);
+                let what = format!("{n} columns, {n_first} and {n_second} rows");
+                assert_fields(&sums, &expected, &what);
+                if n_first.max(n_second) <= 20 && n_first.min(n_second) > 0 {
+                    sums.fill(Line([98; 2 * TILE]));
+                    subtract_few_in::<false>(words, q, &mut sums, tables);
+                    assert_fields(&sums, &expected, &what);
+                }
+            }
+        }
+    }
+}
+
 /// Whether `f` panics, quietly.
 fn panics(f: impl FnOnce() + std::panic::UnwindSafe) -> bool {
     std::panic::catch_unwind(f).is_err()

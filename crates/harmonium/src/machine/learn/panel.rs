@@ -10,7 +10,7 @@ use harmonium_kernels::quantised::update_quantised;
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{Byte, probabilities, sample_means, sum_rows, to_fields};
-use harmonium_kernels::tables::{Sign, sum_fields, sum_single};
+use harmonium_kernels::tables::{Sign, subtract_fields, sum_fields, sum_single};
 use harmonium_kernels::update::{
     Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
 };
@@ -200,13 +200,12 @@ impl PanelWork<'_> {
         let words = [0, 1].map(|k: usize| it.columns[k][link.source.0].words.as_slice());
         let tables = &mut scratch.fields;
         let [w_data, w_model] = it.uniform.map(|w| link.gain * w.unwrap_or(0.0));
-        let together = w_data == w_model;
-        sum_fields(words[0], data, Sign::Start, !together, &mut first[..n_used], tables);
-        if together {
-            sum_fields(words[1], model, Sign::Minus, true, &mut first[..n_used], tables);
+        if w_data == w_model {
+            subtract_fields(words, [data, model], &mut first[..n_used], tables);
             let sides = FieldSums::new(first, places, w_data);
             self.advance((p, c), &sides, panel, velocity, output);
         } else {
+            sum_fields(words[0], data, Sign::Start, true, &mut first[..n_used], tables);
             sum_fields(words[1], model, Sign::Start, true, &mut second[..n_used], tables);
             let sides =
                 [FieldSums::new(first, places, w_data), FieldSums::new(second, places, -w_model)];
