@@ -3,8 +3,9 @@
 use crate::Fallible;
 use std::time::Instant;
 
-/// Rounds that are wanted, and those that even slow contenders run.
-const ROUNDS: (usize, usize) = (9, 3);
+/// Rounds that are wanted in each second, and those that even slow contenders run: more time means
+/// more rounds, not longer ones, since other work on the machine comes in bursts.
+const ROUNDS: (f64, f64) = (9.0, 3.0);
 
 /// Work that can be repeated: does it `n` times and says how many seconds that took.
 pub(crate) type Contender<'a> = dyn FnMut(usize) -> Fallible<f64> + 'a;
@@ -17,7 +18,8 @@ pub(crate) fn take_turns(
     budget: f64,
     contenders: &mut [&mut Contender],
 ) -> Fallible<Vec<Vec<f64>>> {
-    let turn = budget / (ROUNDS.0 * contenders.len()) as f64;
+    let wanted = ROUNDS.0 * budget.max(1.0);
+    let turn = budget / (wanted * contenders.len() as f64);
     let mut repeats = Vec::new();
     let mut round = 0.0;
     for contender in contenders.iter_mut() {
@@ -29,7 +31,7 @@ pub(crate) fn take_turns(
         repeats.push(n as usize);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-    let rounds = (budget / round).clamp(ROUNDS.1 as f64, ROUNDS.0 as f64) as usize | 1;
+    let rounds = (budget / round).clamp(ROUNDS.1, wanted) as usize | 1;
     let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
     for _ in 0..rounds {
         for ((contender, times), &n) in contenders.iter_mut().zip(&mut times).zip(&repeats) {

@@ -89,7 +89,9 @@ fn each_panel<T: Send>(
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
     if parallel && rayon::current_num_threads() > 1 {
-        out.par_chunks_mut(per_panel).enumerate().for_each(|(p, out)| work(p, out));
+        // One by one: a thread that others slow down gets fewer of them.
+        let panels = out.par_chunks_mut(per_panel).enumerate().with_max_len(1);
+        panels.for_each(|(p, out)| work(p, out));
     } else {
         out.chunks_mut(per_panel).enumerate().for_each(|(p, out)| work(p, out));
     }
@@ -170,7 +172,8 @@ fn sample_bits(
         each_panel(words, n_rows, parallel, |panel, words| work(panel, words, &mut []));
     } else if parallel && rayon::current_num_threads() > 1 {
         let panels = words.par_chunks_mut(n_rows).zip(means.par_chunks_mut(n_rows * PANEL / TILE));
-        panels.enumerate().for_each(|(panel, (words, means))| work(panel, words, means));
+        let panels = panels.enumerate().with_max_len(1);
+        panels.for_each(|(panel, (words, means))| work(panel, words, means));
     } else {
         let panels = words.chunks_mut(n_rows).zip(means.chunks_mut(n_rows * PANEL / TILE));
         panels.enumerate().for_each(|(panel, (words, means))| work(panel, words, means));

@@ -355,7 +355,8 @@ impl Learner {
             with_scratch(|scratch| work.run(p, panel, velocity, output, scratch));
         };
         if parallel && rayon::current_num_threads() > 1 {
-            panels.for_each(run);
+            // One by one: a thread that others slow down gets fewer of them.
+            panels.with_max_len(1).for_each(run);
         } else {
             let panels = band.panels.iter_mut().zip(&mut self.velocity[b]);
             panels.zip(&mut self.outputs[b]).enumerate().for_each(run);
