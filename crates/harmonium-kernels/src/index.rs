@@ -3,7 +3,7 @@
 use crate::bits::{BitMatrix, add_counts, columns_of};
 use crate::dispatch::fast;
 use crate::lists::Lists;
-use crate::pairs::{self, Pairs};
+use crate::pairs::{self, FillStrip, Listing, Pairs, Strip};
 use crate::tables::{BLOCK, CHUNK};
 
 const MASK: u64 = (1 << CHUNK) - 1;
@@ -89,7 +89,7 @@ impl Words {
     }
 }
 
-fn rows<'a>(parts: &'a [&'a BitMatrix]) -> impl Iterator<Item = &'a [u64]> + Clone {
+fn rows<'a>(parts: &'a [&'a BitMatrix]) -> impl Iterator<Item = &'a [u64]> + Clone + Sync {
     parts.iter().flat_map(|p| (0..p.n_rows()).map(|r| p.row(r)))
 }
 
@@ -208,6 +208,20 @@ impl Samples {
     ///
     /// If the matrices have different widths.
     pub fn fill(&mut self, parts: &[&BitMatrix], entries: Entries) {
+        self.fill_by(parts, entries, one_by_one);
+    }
+
+    /// The same, with the strips of pairs filled by `spread`: see [`Pairs::fill`].
+    ///
+    /// # Panics
+    ///
+    /// If the matrices have different widths.
+    pub fn fill_by(
+        &mut self,
+        parts: &[&BitMatrix],
+        entries: Entries,
+        spread: impl FnOnce(&mut [Strip], &mut Listing, &FillStrip<'_>),
+    ) {
         self.n = parts.iter().map(|p| p.n_rows()).sum();
         let n_columns = parts.first().map_or(0, |p| p.n_columns());
         assert!(parts.iter().all(|p| p.n_columns() == n_columns), "stacked rows have one width");
@@ -219,7 +233,7 @@ impl Samples {
                 self.words.fill_used(parts, &self.used);
             }
             Kind::Lists => self.lists.fill(rows(parts), (self.n, n_columns), counts.ones),
-            Kind::Pairs => self.pairs.fill(&rows(parts), n_columns, &self.used.mask),
+            Kind::Pairs => self.pairs.fill(&rows(parts), n_columns, &self.used.mask, spread),
         }
     }
 
@@ -236,6 +250,11 @@ impl Samples {
             Kind::Pairs => Form::Pairs(&self.pairs),
         }
     }
+}
+
+/// Fills one strip after the other on this thread.
+pub(crate) fn one_by_one(strips: &mut [Strip], listing: &mut Listing, fill: &FillStrip<'_>) {
+    strips.iter_mut().enumerate().for_each(|(s, strip)| fill(s, strip, listing));
 }
 
 /// What the samples are multiplied with.

@@ -31,91 +31,105 @@ const NONE: u32 = u32::MAX;
 /// Lists of the pairs of each sample, strip by strip.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs {
-    /// Entry $3k + v$ stands for the bits $v$ of pair $k$ of the strip, entry 0 for none; those of
-    /// four samples next to each other.
-    entries: Vec<[u8; FOUR]>,
-    /// `starts[strip * n_fours + i]`: where the entries of four samples begin.
-    starts: Vec<usize>,
-    /// Which samples they are; [`NONE`] fills the last four up.
-    order: Vec<[u32; FOUR]>,
-    /// For each [`RUN`] of each strip the pairs that some sample has, as [`of`] marks them.
-    used: Vec<[u32; RUNS]>,
-    /// Buffers: the entries of a strip in the order of the samples, and their numbers.
-    listed: Vec<[u8; ROOM]>,
+    strips: Vec<Strip>,
+    listing: Listing,
+}
+
+/// What does the same for each strip: on any thread, with any room for the listing.
+pub type FillStrip<'a> = dyn Fn(usize, &mut Strip, &mut Listing) + Sync + 'a;
+
+/// Room for the entries of a strip in the order of the samples, and for their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    entries: Vec<[u8; ROOM]>,
     lengths: Vec<usize>,
 }
 
+/// The pairs of all samples in one strip of rows.
+#[derive(Clone, Debug, Default)]
+pub struct Strip {
+    /// Entry $3k + v$ stands for the bits $v$ of pair $k$ of the strip, entry 0 for none; those of
+    /// four samples next to each other.
+    entries: Vec<[u8; FOUR]>,
+    /// Where the entries of four samples begin, and where the last end.
+    starts: Vec<usize>,
+    /// Which samples they are; [`NONE`] fills the last four up.
+    order: Vec<[u32; FOUR]>,
+    /// For each [`RUN`] the pairs that some sample has, as [`of`] marks them.
+    used: [u32; RUNS],
+}
+
 impl Pairs {
-    /// Reads rows of `n_bits` bits, in words; `mask` has those that any row has.
+    /// Reads rows of `n_bits` bits, in words; `mask` has those that any row has. Strips do not know
+    /// of each other: `spread` has to call what it is given for each of them.
     pub fn fill<'a>(
         &mut self,
-        rows: &(impl Iterator<Item = &'a [u64]> + Clone),
+        rows: &(impl Iterator<Item = &'a [u64]> + Clone + Sync),
         n_bits: usize,
         mask: &[u64],
+        spread: impl FnOnce(&mut [Strip], &mut Listing, &FillStrip<'_>),
     ) {
         let n = rows.clone().count();
-        self.listed.resize(n.next_multiple_of(FOUR), [0; ROOM]);
-        self.lengths.resize(n, 0);
-        self.entries.clear();
-        self.starts.clear();
-        self.order.clear();
-        self.used.clear();
-        for first in (0..n_bits).step_by(STRIP) {
-            self.mark_used(mask, first);
-            list_strip(rows.clone(), first, &mut self.listed, &mut self.lengths);
-            self.join();
-        }
-        self.starts.push(self.entries.len());
-        self.entries.extend([[0; FOUR]; BEYOND]);
+        self.strips.resize_with(n_bits.div_ceil(STRIP), Strip::default);
+        spread(&mut self.strips, &mut self.listing, &|s, strip, listing| {
+            listing.entries.resize(n.next_multiple_of(FOUR), [0; ROOM]);
+            listing.lengths.resize(n, 0);
+            list_strip(rows.clone(), s * STRIP, &mut listing.entries, &mut listing.lengths);
+            strip.mark_used(mask, s * STRIP);
+            strip.join(listing);
+        });
     }
 
-    /// Notes which pairs of a strip some sample has.
+    /// The samples of a strip, four at a time, and their entries with [`BEYOND`] after them.
+    #[inline(always)]
+    fn strip(&self, strip: usize, n: usize) -> impl Iterator<Item = Four<'_>> {
+        let Strip { entries, starts, order, .. } = &self.strips[strip];
+        let n_fours = n.div_ceil(FOUR);
+        let spans = starts[..=n_fours].windows(2);
+        order[..n_fours].iter().zip(spans.map(|span| &entries[span[0]..span[1] + BEYOND]))
+    }
+}
+
+impl Strip {
+    /// Notes which pairs some sample has.
     #[expect(clippy::cast_possible_truncation, reason = "half of a word at a time")]
     fn mark_used(&mut self, mask: &[u64], first: usize) {
-        self.used.push(std::array::from_fn(|run| {
-            let bit = first + RUN * run;
-            mask.get(bit / 64).map_or(0, |word| of(word >> (bit % 64)) as u32)
-        }));
+        for (run, bit) in (first..).step_by(RUN).take(RUNS).enumerate() {
+            self.used[run] = mask.get(bit / 64).map_or(0, |word| of(word >> (bit % 64)) as u32);
+        }
     }
 
-    /// Puts the samples of a strip together, four by four in the order of their lengths.
-    fn join(&mut self) {
+    /// Puts the samples together, four by four in the order of their lengths.
+    fn join(&mut self, Listing { entries: listed, lengths }: &Listing) {
         // Counting sort: `at[l]` is where the next sample of length `l` goes.
         let mut at = [0; STRIP / 2 + 2];
         let mut longest = 0;
-        for &length in &self.lengths {
+        for &length in lengths {
             at[length + 1] += 1;
             longest = length.max(longest);
         }
         for l in 1..=longest {
             at[l] += at[l - 1];
         }
-        let first = self.order.len();
-        self.order.resize(first + self.lengths.len().div_ceil(FOUR), [NONE; FOUR]);
-        for (r, &length) in (0_u32..).zip(&self.lengths) {
+        self.order.clear();
+        self.order.resize(lengths.len().div_ceil(FOUR), [NONE; FOUR]);
+        for (r, &length) in (0_u32..).zip(lengths) {
             let place = &mut at[length];
-            self.order[first + *place / FOUR][*place % FOUR] = r;
+            self.order[*place / FOUR][*place % FOUR] = r;
             *place += 1;
         }
-        for four in &self.order[first..] {
+        self.entries.clear();
+        self.starts.clear();
+        for four in &self.order {
             self.starts.push(self.entries.len());
-            let lists = four.map(|r| self.listed.get(r as usize).unwrap_or(&[0; ROOM]));
-            let longest =
-                four.iter().filter_map(|r| self.lengths.get(*r as usize)).max().unwrap_or(&0);
+            let lists = four.map(|r| listed.get(r as usize).unwrap_or(&[0; ROOM]));
+            let longest = four.iter().filter_map(|r| lengths.get(*r as usize)).max().unwrap_or(&0);
             let end = self.entries.len() + longest;
             interleave(lists, *longest, &mut self.entries);
             self.entries.truncate(end);
         }
-    }
-
-    /// The samples of a strip, four at a time, and their entries with [`BEYOND`] after them.
-    #[inline(always)]
-    fn strip(&self, strip: usize, n: usize) -> impl Iterator<Item = Four<'_>> {
-        let n_fours = n.div_ceil(FOUR);
-        let range = strip * n_fours..(strip + 1) * n_fours;
-        let starts = &self.starts[range.start..=range.end];
-        let spans = starts.windows(2).map(|span| &self.entries[span[0]..span[1] + BEYOND]);
-        self.order[range].iter().zip(spans)
+        self.starts.push(self.entries.len());
+        self.entries.extend([[0; FOUR]; BEYOND]);
     }
 }
 
@@ -451,7 +465,7 @@ pub(crate) fn add_single_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [f32
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
         for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
             let row = |i: usize| if first + i < n_rows { row(first + i) } else { &[0.0; HALF] };
-            sums.build(run, pairs.used[strip][run], row, |w| w * gain);
+            sums.build(run, pairs.strips[strip].used[run], row, |w| w * gain);
         }
         for (four, entries) in pairs.strip(strip, theta.len()) {
             let mut now = [[0.0; HALF]; FOUR];
@@ -505,7 +519,7 @@ pub(crate) fn add_quantised_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [
     let kept = &mut kept[..theta.len()];
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
         for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
-            let (rows, used) = (rows(first), pairs.used[strip][run]);
+            let (rows, used) = (rows(first), pairs.strips[strip].used[run]);
             if let Some(rows) = rows.first_chunk::<RUN>() {
                 sums.build(run, used, |i| &rows[i].0, |w| w);
             } else {

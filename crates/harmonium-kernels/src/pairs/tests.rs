@@ -1,6 +1,7 @@
 use super::*;
 use crate::arbitrary::{DENSITIES, bits, large, sizes};
 use crate::bits::BitMatrix;
+use crate::index::one_by_one;
 
 /// The bits that the entries of a strip stand for, sample by sample.
 fn decoded(pairs: &Pairs, strip: usize, n: usize) -> Vec<Vec<usize>> {
@@ -44,7 +45,7 @@ fn check(pairs: &Pairs, bits: &BitMatrix) {
     for (strip, first) in (0..n_bits).step_by(STRIP).enumerate() {
         let has = |i: usize| i < n_bits && (0..n).any(|r| bits.get(r, i));
         for (i, bit) in (0..STRIP).step_by(2).zip((first..).step_by(2)) {
-            let used = pairs.used[strip][i / RUN] >> (i % RUN) & 3;
+            let used = pairs.strips[strip].used[i / RUN] >> (i % RUN) & 3;
             assert_eq!(used, u32::from(has(bit) || has(bit + 1)), "strip {strip}, row {i}");
         }
         for (r, found) in decoded(pairs, strip, n).into_iter().enumerate() {
@@ -62,7 +63,7 @@ fn entries_stand_for_the_bits() {
     for (n_bits, n) in sizes().into_iter().flat_map(|n| [(n, 3), (161, n)]).chain(large()) {
         for density in DENSITIES {
             let bits = bits(n, n_bits, density, 5);
-            pairs.fill(&(0..n).map(|r| bits.row(r)), n_bits, &mask_of(&bits));
+            pairs.fill(&(0..n).map(|r| bits.row(r)), n_bits, &mask_of(&bits), one_by_one);
             check(&pairs, &bits);
         }
     }

@@ -40,7 +40,8 @@ fn lists_of(bits: &BitMatrix) -> Lists {
 fn pairs_of(bits: &BitMatrix) -> Pairs {
     let mut pairs = Pairs::default();
     let rows = (0..bits.n_rows()).map(|r| bits.row(r));
-    pairs.fill(&rows, bits.n_columns(), &crate::pairs::tests::mask_of(bits));
+    let mask = crate::pairs::tests::mask_of(bits);
+    pairs.fill(&rows, bits.n_columns(), &mask, crate::index::one_by_one);
     pairs
 }
 

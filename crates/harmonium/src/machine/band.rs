@@ -13,12 +13,13 @@ use harmonium_kernels::index::{Entries, Form, Samples};
 use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::lists;
 use harmonium_kernels::means::{Means, add_means};
-use harmonium_kernels::pairs::{PairSums, add_quantised_pairs, add_single_pairs};
+use harmonium_kernels::pairs::{Listing, PairSums, add_quantised_pairs, add_single_pairs};
 use harmonium_kernels::quantised::{Copies, FULL, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
 use harmonium_kernels::tables::{self, BLOCK, Tables};
 use harmonium_kernels::update::transpose_single;
+use rayon::prelude::*;
 use std::cell::RefCell;
 
 /// Panels of one block of transposed rows.
@@ -98,12 +99,28 @@ pub(crate) struct Source {
     is_bits: bool,
 }
 
+/// Bits below which it is not worth it to list them by several threads.
+const WORTH_SPREADING: usize = 40_000;
+
 impl Source {
     /// Takes up stacked rows of bits, for weights of some precision.
     pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix], precision: Precision) {
         self.is_bits = true;
-        let quantised = precision == Precision::I16;
-        self.bits.fill(parts, if quantised { Entries::Quantised } else { Entries::Single });
+        self.bits.fill(parts, entries_of(precision));
+    }
+
+    /// The same by several threads, where there are enough bits.
+    pub(crate) fn set_bits_together(&mut self, parts: &[&BitMatrix], precision: Precision) {
+        let size: usize = parts.iter().map(|part| part.n_rows() * part.n_columns()).sum();
+        if size < WORTH_SPREADING || rayon::current_num_threads() < 2 {
+            self.set_bits(parts, precision);
+            return;
+        }
+        self.is_bits = true;
+        self.bits.fill_by(parts, entries_of(precision), |strips, _, fill| {
+            let strips = strips.par_iter_mut().enumerate().with_max_len(1);
+            strips.for_each(|(s, strip)| with_scratch(|it| fill(s, strip, &mut it.listing)));
+        });
     }
 
     /// Starts `theta` where the product that follows does not do it by itself, as most of quantised
@@ -130,6 +147,10 @@ impl Source {
     }
 }
 
+fn entries_of(precision: Precision) -> Entries {
+    if precision == Precision::I16 { Entries::Quantised } else { Entries::Single }
+}
+
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
@@ -147,6 +168,7 @@ pub(crate) struct Scratch {
     pub(crate) fields: Tables<u16, TILE>,
     single_pairs: PairSums<f32, HALF>,
     quantised_pairs: PairSums<i16, TILE>,
+    listing: Listing,
     sums: Vec<Quantum>,
     packed: Vec<Sums>,
     /// One tile of weights, transposed.

@@ -263,7 +263,7 @@ impl Engine {
                 layer.pack();
             }
             match layer.bits() {
-                Some(bits) => sources[m.0].set_bits(&[bits], self.precision),
+                Some(bits) => sources[m.0].set_bits_together(&[bits], self.precision),
                 None => sources[m.0].set_numbers(layer.numbers(), shift),
             }
         }

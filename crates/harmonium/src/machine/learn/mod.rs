@@ -527,7 +527,7 @@ fn take_up_sources(
             let m = link.source.0;
             let [a, b] = [0, 1].map(|k: usize| sides[k].state.layers[m].bits());
             if let (true, Some(a), Some(b)) = (stacks(band, sides), a, b) {
-                stacked[m].set_bits(&[a, b], engine.precision());
+                stacked[m].set_bits_together(&[a, b], engine.precision());
                 continue;
             }
             let waiting = sides.iter().zip(&mut *apart);
@@ -535,7 +535,7 @@ fn take_up_sources(
                 apart.resize_with(sides[0].state.layers.len(), Source::default);
                 let rows = &side.state.layers[m];
                 match rows.bits() {
-                    Some(bits) => apart[m].set_bits(&[bits], engine.precision()),
+                    Some(bits) => apart[m].set_bits_together(&[bits], engine.precision()),
                     None => apart[m].set_numbers(rows.numbers(), engine.layers()[m].shift),
                 }
             }
