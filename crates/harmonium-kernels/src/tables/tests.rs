@@ -1,10 +1,11 @@
+use super::fields::{subtract_few_in, sum_fields_portable};
 use super::*;
 use crate::arbitrary::{
     DENSITIES, KEPT, assert_same, bits, keep, large, lines, real, shapes, sizes,
 };
 use crate::bits::BitMatrix;
 use crate::index::{Samples, Words};
-use crate::line::Single;
+use crate::line::{Fields, Single, Sums};
 use crate::lists::{
     Lists, add_quantised_listed, add_quantised_listed_portable, add_single_listed,
     add_single_listed_portable,
