@@ -1,58 +1,120 @@
 //! One source, compiled for several instruction sets and chosen at run time.
 //!
 //! A kernel is written once, in plain Rust over fixed-size arrays that the compiler turns into
-//! vector registers. [`fast!`] compiles it a second time with AVX2 and FMA enabled and picks one at
-//! each call. Both give the same bits: integers by nature, floats because additions keep their
-//! order and every fused multiply-add is written as `mul_add`, which rounds once everywhere. On
-//! AArch64 the vector instructions belong to the base set, so the plain version is the fast one.
+//! vector registers. [`fast!`] compiles it again with AVX2 and FMA enabled, and once more with
+//! AVX-512, and picks one at each call. All give the same bits: integers by nature, floats because
+//! additions keep their order and every fused multiply-add is written as `mul_add`, which rounds
+//! once everywhere. On AArch64 the vector instructions belong to the base set, so the plain
+//! version is the fast one.
 
-/// Whether the wide version may run; `HARMONIUM_PORTABLE=1` says no.
+/// Instruction sets of x86-64 that kernels are compiled for, each with those before it.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn wide() -> bool {
-    use std::sync::OnceLock;
-    static WIDE: OnceLock<bool> = OnceLock::new();
-    *WIDE.get_or_init(|| {
-        let has = is_x86_feature_detected!("avx2")
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Set {
+    /// What every machine has.
+    Base,
+    /// Registers of 32 bytes, fused multiply-add and the bit instructions that came with them.
+    Avx2,
+    /// Registers of 64 bytes and masks.
+    Avx512,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Set {
+    const ALL: [Self; 3] = [Self::Base, Self::Avx2, Self::Avx512];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "x86-64",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The best that this machine has.
+    fn detect() -> Self {
+        let avx2 = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
             && is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2");
-        has && std::env::var_os("HARMONIUM_PORTABLE").is_none_or(|v| v != "1")
+        let avx512 = avx2
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        match (avx2, avx512) {
+            (_, true) => Self::Avx512,
+            (true, _) => Self::Avx2,
+            _ => Self::Base,
+        }
+    }
+}
+
+/// The set that runs; `HARMONIUM_INSTRUCTIONS` may name a smaller one than the machine has.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn set() -> Set {
+    use std::sync::OnceLock;
+    static SET: OnceLock<Set> = OnceLock::new();
+    *SET.get_or_init(|| {
+        let most = std::env::var("HARMONIUM_INSTRUCTIONS").ok();
+        let named = Set::ALL.into_iter().find(|set| most.as_deref() == Some(set.name()));
+        Set::detect().min(named.unwrap_or(Set::Avx512))
     })
 }
 
 /// The instruction set the kernels use on this machine.
 pub fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
-    return if wide() { "avx2" } else { "x86-64" };
+    return set().name();
     #[cfg(not(target_arch = "x86_64"))]
     return std::env::consts::ARCH;
 }
 
 /// Declares a function that runs `$portable`, compiled for the best instruction set there is.
 ///
-/// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand.
+/// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand, and
+/// `widest $widest` one that may use AVX-512.
 macro_rules! fast {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path;) => {
         $crate::dispatch::fast! {
             $(#[$meta])* $vis fn $name[$($gen)*]($($arg: $ty),*) $(-> $ret)?
-                = $portable, wide $portable;
+                = $portable, wide $portable, widest $portable;
         }
     };
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path, wide $wide:path;) => {
+        $crate::dispatch::fast! {
+            $(#[$meta])* $vis fn $name[$($gen)*]($($arg: $ty),*) $(-> $ret)?
+                = $portable, wide $wide, widest $wide;
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+        $(-> $ret:ty)? = $portable:path, wide $wide:path, widest $widest:path;) => {
         $(#[$meta])*
         $vis fn $name $($gen)* ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
-            if $crate::dispatch::wide() {
+            {
+                use $crate::dispatch::{Set, set};
                 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
                 fn avx2 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
                     $wide($($arg),*)
                 }
-                #[expect(unsafe_code, reason = "a function with more features must be called so")]
-                // SAFETY: `wide` has seen that the machine has these features.
-                return unsafe { avx2($($arg),*) };
+                #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+                fn avx512 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
+                    $widest($($arg),*)
+                }
+                #[expect(unsafe_code, reason = "functions with more features must be called so")]
+                match set() {
+                    // SAFETY: `set` has seen that the machine has these features.
+                    Set::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    Set::Avx2 => return unsafe { avx2($($arg),*) },
+                    Set::Base => {}
+                }
             }
             $portable($($arg),*)
         }
