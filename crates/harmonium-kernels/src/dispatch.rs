@@ -72,6 +72,13 @@ pub fn instruction_set() -> &'static str {
     return std::env::consts::ARCH;
 }
 
+/// What code may use by hand, for functions that are told by a constant.
+pub(crate) const PORTABLE: u8 = 0;
+/// AVX2 and what comes with it.
+pub(crate) const WIDE: u8 = 1;
+/// AVX-512 as well.
+pub(crate) const WIDEST: u8 = 2;
+
 /// Declares a function that runs `$portable`, compiled for the best instruction set there is.
 ///
 /// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand, and

@@ -6,9 +6,9 @@
 //! four at a time, which hides what the loop around them costs, and in the order of their lengths,
 //! so that four that go together are about equally long.
 
-use crate::dispatch::fast;
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::line::{Element, HALF, Line, Quantum, TILE, Wide};
-use crate::tables::{BLOCK, add, widen};
+use crate::tables::{BLOCK, Tiles, add, widen};
 
 /// Rows whose sums are alive at the same time.
 const STRIP: usize = BLOCK / 2;
@@ -25,6 +25,8 @@ const AHEAD: usize = 16;
 const ROOM: usize = STRIP / 2 + AHEAD;
 /// Entries that may be read after those of a group.
 const BEYOND: usize = 2;
+/// Samples up to which sums of two lines, which fill the nearest cache, cost more to write down than they save.
+const FEW: usize = 32;
 /// No sample.
 const NONE: u32 = u32::MAX;
 
@@ -154,7 +156,7 @@ fn interleave_portable(lists: [[u8; AHEAD]; FOUR]) -> [[u8; FOUR]; AHEAD] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{AHEAD, BEYOND, FOUR, HALF, Line, TILE};
+    use super::{AHEAD, BEYOND, ENTRIES, FOUR, HALF, Line, TILE};
     use std::arch::asm;
     use std::arch::x86_64::{
         __m128i, __m256i, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpacklo_epi8,
@@ -192,7 +194,7 @@ mod x86 {
             #[target_feature(enable = "avx2,bmi2")]
             #[expect(unsafe_code, reason = "a loop whose order is the point of it")]
             pub(super) fn $name(
-                table: &[Line<$number, $len>; 256],
+                table: &[[Line<$number, $len>; 1]; ENTRIES],
                 entries: &[[u8; FOUR]],
                 sums: [[$number; $len]; FOUR],
             ) -> [[$number; $len]; FOUR] {
@@ -257,6 +259,9 @@ mod x86 {
     gather!(gather_single, f32, HALF, "vaddps");
     gather!(gather_quantised, i16, TILE, "vpaddw");
 }
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 /// A bit for each pair that has one.
 #[inline(always)]
@@ -346,87 +351,118 @@ fn list_strip_by<'a>(
     }
 }
 
-/// Room for the sums of one strip, `L` columns each.
+/// Room for the sums of one strip: two lines for each, of neighbouring tiles or halves of one.
 #[derive(Clone, Debug)]
-pub struct PairSums<T: Element, const L: usize>(Box<[Line<T, L>; 256]>);
+pub struct PairSums<T: Element, const L: usize>(Box<[Line<T, L>; LINES]>);
+
+/// Entries of a strip, and lines of them.
+const ENTRIES: usize = 256;
+const LINES: usize = 2 * ENTRIES;
 
 impl<T: Element, const L: usize> Default for PairSums<T, L> {
     fn default() -> Self {
-        Self(Box::new([Line::ZERO; 256]))
+        Self(Box::new([Line::ZERO; LINES]))
     }
 }
 
 impl<T: Element, const L: usize> PairSums<T, L> {
-    /// Writes down the sums of the pairs of one [`RUN`] that `used` marks.
+    /// Writes down the sums of the pairs of one [`RUN`] that `used` marks, `W` lines for each.
     #[inline(always)]
-    fn build<'a>(
+    fn build<'a, const W: usize>(
         &mut self,
         run: usize,
         mut used: u32,
-        row: impl Fn(usize) -> &'a [T; L],
+        row: impl Fn(usize, usize) -> &'a [T; L],
         scale: impl Fn(T) -> T,
     ) where
         T: 'a,
     {
-        let scaled = |i: usize| {
-            let mut out = *row(i);
+        let scaled = |w: usize, i: usize| {
+            let mut out = *row(w, i);
             out.iter_mut().for_each(|w| *w = scale(*w));
             out
         };
-        let sums = self.0[1..].as_chunks_mut::<3>().0;
+        let sums = self.0[2..].as_chunks_mut::<W>().0.as_chunks_mut::<3>().0;
         let sums = &mut sums.as_chunks_mut::<{ RUN / 2 }>().0[run];
         while used != 0 {
             let i = used.trailing_zeros() as usize;
             used &= used - 1;
-            // The first of a pair is even.
-            let (a, b, sums) = (scaled(i), scaled(i | 1), &mut sums[i / 2]);
-            sums[0].0 = a;
-            sums[1].0 = b;
-            for l in 0..L {
-                sums[2].0[l] = a[l].plus(b[l]);
+            for w in 0..W {
+                // The first of a pair is even.
+                let (a, b, sums) = (scaled(w, i), scaled(w, i | 1), &mut sums[i / 2]);
+                sums[0][w].0 = a;
+                sums[1][w].0 = b;
+                for l in 0..L {
+                    sums[2][w].0[l] = a[l].plus(b[l]);
+                }
             }
         }
     }
 
+    /// The lines of each entry. The first two stay zero, which is what entry 0 stands for.
+    #[inline(always)]
+    fn entries<const W: usize>(&self) -> &[[Line<T, L>; W]; ENTRIES] {
+        self.0[2 - W..].as_chunks().0.first_chunk().expect("there are two lines for each")
+    }
+
     /// Adds to the sums of a group of samples what their entries name.
     #[inline(always)]
-    fn gather(&self, (group, entries): Four<'_>, sums: [[T; L]; FOUR]) -> [[T; L]; FOUR] {
+    fn gather<const W: usize>(
+        &self,
+        (group, entries): Four<'_>,
+        sums: [[[T; L]; W]; FOUR],
+    ) -> [[[T; L]; W]; FOUR] {
+        let lines = self.entries::<W>();
         let [mut a, mut b, mut c, mut d] = sums;
         for e in &entries[..entries.len() - BEYOND] {
-            add(&mut a, &self.0[e[0] as usize].0);
-            add(&mut b, &self.0[e[1] as usize].0);
-            if !is_half(group) {
-                add(&mut c, &self.0[e[2] as usize].0);
-                add(&mut d, &self.0[e[3] as usize].0);
+            for w in 0..W {
+                add(&mut a[w], &lines[e[0] as usize][w].0);
+                add(&mut b[w], &lines[e[1] as usize][w].0);
+                if !is_half(group) {
+                    add(&mut c[w], &lines[e[2] as usize][w].0);
+                    add(&mut d[w], &lines[e[3] as usize][w].0);
+                }
             }
         }
         [a, b, c, d]
     }
 }
 
-/// [`PairSums::gather`] for one kind of number, by AVX2 where the caller is compiled for it.
+/// [`PairSums::gather`] for one kind of number, by hand where the caller is compiled for it.
 macro_rules! gather_in {
-    ($number:ty, $len:ident, $wide:ident) => {
+    ($number:ty, $len:ident, $gather:ident, $two:ident) => {
         impl PairSums<$number, $len> {
             #[inline(always)]
-            fn gather_in<const WIDE: bool>(
+            fn gather_in<const SET: u8, const W: usize>(
                 &self,
                 (group, entries): Four<'_>,
-                sums: [[$number; $len]; FOUR],
-            ) -> [[$number; $len]; FOUR] {
+                sums: [[[$number; $len]; W]; FOUR],
+            ) -> [[[$number; $len]; W]; FOUR] {
                 #[cfg(target_arch = "x86_64")]
-                if WIDE && !is_half(group) {
-                    #[expect(unsafe_code, reason = "a function with more features")]
+                #[expect(unsafe_code, reason = "functions with more features")]
+                if SET == WIDEST && W == 2 {
+                    let sums = sums.map(|lines| [lines[0], lines[W - 1]]);
+                    // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+                    let sums = unsafe { avx512::$two(self.entries(), entries, sums) };
+                    return sums.map(|lines| std::array::from_fn(|w| lines[w]));
+                } else if SET == WIDEST && W == 1 {
+                    let sums = sums.map(|lines| [lines[0]]);
+                    // SAFETY: as above.
+                    let sums = unsafe { avx512::$gather(self.entries(), entries, sums) };
+                    return sums.map(|lines| [lines[0]; W]);
+                } else if SET == WIDE && W == 1 && !is_half(group) {
+                    let sums = sums.map(|lines| lines[0]);
                     // SAFETY: the caller is compiled for AVX2 and runs only where it was detected.
-                    return unsafe { x86::$wide(&self.0, entries, sums) };
+                    let sums = unsafe { x86::$gather(self.entries(), entries, sums) };
+                    return sums.map(|line| [line; W]);
                 }
                 self.gather((group, entries), sums)
             }
         }
     };
 }
-gather_in!(f32, HALF, gather_single);
-gather_in!(i16, TILE, gather_quantised);
+gather_in!(f32, HALF, gather_single, gather_single_two);
+gather_in!(i16, TILE, gather_quantised, gather_quantised_two);
 
 /// Whether a group has two samples at most.
 #[inline(always)]
@@ -439,45 +475,71 @@ fast! {
     ///
     /// # Panics
     ///
-    /// If the pairs are of fewer samples or rows, or `half` is neither 0 nor 1.
-    pub fn add_single_pairs[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+    /// If the pairs are of fewer samples or rows.
+    pub fn add_single_pairs[<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>](
         pairs: &Pairs,
         n_rows: usize,
         row: R,
         gain: f32,
-        half: usize,
         theta: &mut [Wide],
         sums: &mut PairSums<f32, HALF>,
-    ) = add_single_pairs_in::<false, R>, wide add_single_pairs_in::<true, R>;
+    ) = add_single_pairs_in::<PORTABLE, R>,
+        wide add_single_pairs_in::<WIDE, R>,
+        widest add_single_pairs_in::<WIDEST, R>;
 }
 
 #[inline(always)]
-pub(crate) fn add_single_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+pub(crate) fn add_single_pairs_in<'a, const SET: u8, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     pairs: &Pairs,
     n_rows: usize,
     row: R,
     gain: f32,
-    half: usize,
     theta: &mut [Wide],
     sums: &mut PairSums<f32, HALF>,
 ) {
-    assert!(half < 2, "add_single_pairs: a tile has two halves");
+    let half = |i: usize, half: usize| &row(i).as_chunks::<HALF>().0[half];
+    if SET == WIDEST && theta.len() > FEW {
+        let row = |w: usize, i: usize| half(i, w);
+        single_halves::<SET, 2, _>(pairs, n_rows, row, gain, 0, theta, sums);
+    } else {
+        for first in 0..2 {
+            let row = |_: usize, i: usize| half(i, first);
+            single_halves::<SET, 1, _>(pairs, n_rows, row, gain, first, theta, sums);
+        }
+    }
+}
+
+/// Halves `first..first + W` of a tile.
+#[inline(always)]
+fn single_halves<'a, const SET: u8, const W: usize, R: Fn(usize, usize) -> &'a [f32; HALF]>(
+    pairs: &Pairs,
+    n_rows: usize,
+    row: R,
+    gain: f32,
+    first_half: usize,
+    theta: &mut [Wide],
+    sums: &mut PairSums<f32, HALF>,
+) {
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
         for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
-            let row = |i: usize| if first + i < n_rows { row(first + i) } else { &[0.0; HALF] };
-            sums.build(run, pairs.strips[strip].used[run], row, |w| w * gain);
+            let row = |w: usize, i: usize| {
+                if first + i < n_rows { row(w, first + i) } else { &[0.0; HALF] }
+            };
+            sums.build::<W>(run, pairs.strips[strip].used[run], row, |w| w * gain);
         }
         for (four, entries) in pairs.strip(strip, theta.len()) {
-            let mut now = [[0.0; HALF]; FOUR];
+            let mut now = [[[0.0; HALF]; W]; FOUR];
             for (now, &r) in now.iter_mut().zip(four) {
                 if let Some(theta) = theta.get(r as usize) {
-                    *now = theta.0.as_chunks::<HALF>().0[half];
+                    let halves = &theta.0.as_chunks::<HALF>().0[first_half..first_half + W];
+                    now.iter_mut().zip(halves).for_each(|(now, half)| *now = *half);
                 }
             }
-            let now = sums.gather_in::<WIDE>((four, entries), now);
+            let now = sums.gather_in::<SET, W>((four, entries), now);
             for (now, &r) in now.iter().zip(four) {
                 if let Some(theta) = theta.get_mut(r as usize) {
-                    theta.0.as_chunks_mut::<HALF>().0[half] = *now;
+                    let halves = &mut theta.0.as_chunks_mut::<HALF>().0[first_half..first_half + W];
+                    halves.copy_from_slice(now);
                 }
             }
         }
@@ -485,72 +547,116 @@ pub(crate) fn add_single_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [f32
 }
 
 fast! {
-    /// What [`crate::tables::add_quantised`] does, for bits given as pairs. `rows` gives the rows from one on that lie
-    /// next to each other: up to the next multiple of 32, or to the last.
+    /// What [`crate::tables::add_quantised`] does, for bits given as pairs. `rows` gives the rows of a tile from one on
+    /// that lie next to each other: up to the next multiple of 32, or to the last.
     ///
     /// # Panics
     ///
     /// If the pairs are of fewer samples or rows, there are fewer units than blocks or less room
     /// for sums than samples.
-    pub fn add_quantised_pairs[<'a, R: Fn(usize) -> &'a [Quantum] + Copy>](
+    pub fn add_quantised_pairs[<'a, R: Fn(usize, usize) -> &'a [Quantum] + Copy>](
         pairs: &Pairs,
         n_rows: usize,
         rows: R,
         unit: &[f32],
-        start: Option<&Wide>,
-        theta: &mut [Wide],
+        out: Tiles<'_>,
         kept: &mut [Quantum],
         sums: &mut PairSums<i16, TILE>,
-    ) = add_quantised_pairs_in::<false, R>, wide add_quantised_pairs_in::<true, R>;
+    ) = add_quantised_pairs_in::<PORTABLE, R>,
+        wide add_quantised_pairs_in::<WIDE, R>,
+        widest add_quantised_pairs_in::<WIDEST, R>;
 }
 
 #[inline(always)]
-pub(crate) fn add_quantised_pairs_in<'a, const WIDE: bool, R: Fn(usize) -> &'a [Quantum] + Copy>(
+pub(crate) fn add_quantised_pairs_in<
+    'a,
+    const SET: u8,
+    R: Fn(usize, usize) -> &'a [Quantum] + Copy,
+>(
     pairs: &Pairs,
     n_rows: usize,
     rows: R,
     unit: &[f32],
-    start: Option<&Wide>,
-    theta: &mut [Wide],
+    mut out: Tiles<'_>,
     kept: &mut [Quantum],
     sums: &mut PairSums<i16, TILE>,
 ) {
     assert!(unit.len() >= n_rows.div_ceil(BLOCK), "add_quantised_pairs: a unit for each block");
-    let kept = &mut kept[..theta.len()];
+    let (n, kept) = (out.n(), &mut kept[..out.theta.len()]);
+    let mut tile = 0;
+    while tile < out.n_tiles {
+        let width = if SET == WIDEST && n > FEW && tile + 2 <= out.n_tiles { 2 } else { 1 };
+        let rows = |w: usize, i: usize| rows(tile + w, i);
+        let part = out.part(tile, width);
+        if width == 2 {
+            quantised_tiles::<SET, 2, _>(pairs, n_rows, rows, unit, part, kept, sums);
+        } else {
+            quantised_tiles::<SET, 1, _>(pairs, n_rows, rows, unit, part, kept, sums);
+        }
+        tile += width;
+    }
+}
+
+/// `W` neighbouring tiles.
+#[inline(always)]
+fn quantised_tiles<'a, const SET: u8, const W: usize, R: Fn(usize, usize) -> &'a [Quantum]>(
+    pairs: &Pairs,
+    n_rows: usize,
+    rows: R,
+    unit: &[f32],
+    mut out: Tiles<'_>,
+    kept: &mut [Quantum],
+    sums: &mut PairSums<i16, TILE>,
+) {
+    let n = out.n();
+    if n_rows == 0 {
+        out.begin();
+    }
+    let (start, theta) = (out.start, &mut out.theta[..W * n]);
     for (strip, first) in (0..n_rows).step_by(STRIP).enumerate() {
         for (run, first) in (first..n_rows).step_by(RUN).take(RUNS).enumerate() {
-            let (rows, used) = (rows(first), pairs.strips[strip].used[run]);
-            if let Some(rows) = rows.first_chunk::<RUN>() {
-                sums.build(run, used, |i| &rows[i].0, |w| w);
+            let rows: [&[Quantum]; W] = std::array::from_fn(|w| rows(w, first));
+            let used = pairs.strips[strip].used[run];
+            if rows.iter().all(|rows| rows.len() >= RUN) {
+                sums.build::<W>(run, used, |w, i| &rows[w][i].0, |w| w);
             } else {
-                sums.build(run, used, |i| rows.get(i).map_or(&[0; TILE], |row| &row.0), |w| w);
+                let row = |w: usize, i: usize| rows[w].get(i).map_or(&[0; TILE], |row| &row.0);
+                sums.build::<W>(run, used, row, |w| w);
             }
         }
         let (block, begins) = (first / BLOCK, first.is_multiple_of(BLOCK));
         let ends = !begins || first + STRIP >= n_rows;
-        for (four, entries) in pairs.strip(strip, theta.len()) {
-            let mut now = [[0; TILE]; FOUR];
+        for (four, entries) in pairs.strip(strip, n) {
+            let mut now = [[[0; TILE]; W]; FOUR];
             if !begins {
                 for (now, &r) in now.iter_mut().zip(four) {
-                    kept.get(r as usize).inspect(|kept| *now = kept.0);
+                    if r != NONE {
+                        for (w, now) in now.iter_mut().enumerate() {
+                            *now = kept[w * n + r as usize].0;
+                        }
+                    }
                 }
             }
-            let now = sums.gather_in::<WIDE>((four, entries), now);
+            let now = sums.gather_in::<SET, W>((four, entries), now);
             for (now, &r) in now.iter().zip(four) {
-                let r = r as usize;
-                match (theta.get_mut(r), kept.get_mut(r)) {
-                    (Some(theta), _) if ends => match start {
-                        Some(start) if block == 0 => widen::<2>(now, unit[0], start, theta),
-                        _ => widen::<1>(now, unit[block], &Wide::ZERO, theta),
-                    },
-                    (_, Some(kept)) => kept.0 = *now,
-                    _ => {}
+                if r == NONE {
+                    continue;
+                }
+                for (w, now) in now.iter().enumerate() {
+                    let at = w * n + r as usize;
+                    if !ends {
+                        kept[at].0 = *now;
+                        continue;
+                    }
+                    match start {
+                        Some(start) if block == 0 => {
+                            widen::<2>(now, unit[0], &start[w], &mut theta[at]);
+                        }
+                        _ => widen::<1>(now, unit[block], &Wide::ZERO, &mut theta[at]),
+                    }
                 }
             }
         }
-    }
-    if let (Some(start), 0) = (start, n_rows) {
-        theta.fill(*start);
     }
 }
 

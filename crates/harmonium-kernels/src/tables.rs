@@ -5,9 +5,9 @@
 //! 16 KiB and stay in the first-level cache while all samples pass
 //! (Arlazarov, Dinic, Kronrod & Faradžev 1970).
 
-use crate::dispatch::fast;
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::index::Used;
-use crate::line::{Element, HALF, Line, PANEL, Quantum, Row, TILE, Wide};
+use crate::line::{Element, HALF, Line, Quantum, Row, TILE, Wide};
 
 /// Rows of one table.
 const GROUP: usize = 5;
@@ -15,6 +15,9 @@ const GROUP: usize = 5;
 const TABLES: usize = 8;
 /// The same for gradients.
 const MOST_TABLES: usize = 12;
+/// Samples up to which half of the tables are alive at a time where entries have two lines: so that they and the
+/// sums fit the nearest cache. More samples go through it anyway, and it is better if they do so less often.
+const FEW: usize = 256;
 /// Rows that one word of indices covers.
 pub const CHUNK: usize = GROUP * TABLES;
 /// Rows whose quantised sums are kept in 16 bits before they are widened.
@@ -33,13 +36,56 @@ const INDEX: usize = ENTRIES - 1;
 #[cfg(target_arch = "x86_64")]
 const ENTRY: usize = 6;
 
-/// Room for the tables of one chunk, `L` columns each.
+/// Room for the tables of one chunk: a line for each entry, or two of neighbouring columns.
 #[derive(Clone, Debug)]
-pub struct Tables<T: Element, const L: usize>(Box<[[Line<T, L>; ENTRIES]; MOST_TABLES]>);
+pub struct Tables<T: Element, const L: usize>(Box<[Line<T, L>; LINES]>);
+
+/// Lines of all tables, two to an entry.
+const LINES: usize = 2 * MOST_TABLES * ENTRIES;
 
 impl<T: Element, const L: usize> Default for Tables<T, L> {
     fn default() -> Self {
-        Self(Box::new([[Line::ZERO; ENTRIES]; MOST_TABLES]))
+        Self(Box::new([Line::ZERO; LINES]))
+    }
+}
+
+/// Natural parameters of neighbouring tiles of 32 columns, those of all samples for one after the
+/// other.
+#[derive(Debug)]
+pub struct Tiles<'a> {
+    /// `theta[t * n + r]` belongs to tile `t` of sample `r` of `n`.
+    pub theta: &'a mut [Wide],
+    /// What stands for them before anything is added, for each tile, if it does.
+    pub start: Option<&'a [Wide]>,
+    /// Number of tiles.
+    pub n_tiles: usize,
+}
+
+impl Tiles<'_> {
+    /// Number of samples.
+    #[inline(always)]
+    pub(crate) fn n(&self) -> usize {
+        self.theta.len() / self.n_tiles.max(1)
+    }
+
+    /// Tiles `first..first + n_tiles`.
+    #[inline(always)]
+    pub(crate) fn part(&mut self, first: usize, n_tiles: usize) -> Tiles<'_> {
+        let n = self.n();
+        Tiles {
+            theta: &mut self.theta[first * n..(first + n_tiles) * n],
+            start: self.start.map(|start| &start[first..first + n_tiles]),
+            n_tiles,
+        }
+    }
+
+    /// The start where nothing is added.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
+        let n = self.n().max(1);
+        for (theta, start) in self.theta.chunks_mut(n).zip(self.start.unwrap_or_default()) {
+            theta.fill(*start);
+        }
     }
 }
 
@@ -91,8 +137,23 @@ fn build<T: Element, const L: usize, const H: usize>(
     }
 }
 
-/// Builds the tables of the rows `first..end`, at most [`CHUNK`] of them; rows beyond are zero.
-/// Returns how many tables hold something.
+/// Five rows from `at` on, `zero` for those from `end` on.
+#[inline(always)]
+fn five<'z, 'a: 'z, T: 'a, const L: usize>(
+    at: usize,
+    end: usize,
+    row: impl Fn(usize) -> &'a [T; L],
+    zero: &'z [T; L],
+) -> [&'z [T; L]; GROUP] {
+    if at + GROUP <= end {
+        return [row(at), row(at + 1), row(at + 2), row(at + 3), row(at + 4)];
+    }
+    let last = |i: usize| if i < end { row(i) } else { zero };
+    [row(at), last(at + 1), last(at + 2), last(at + 3), last(at + 4)]
+}
+
+/// Builds the tables of the rows `first..end`, as many as there are or as are alive at a time.
+/// Returns how many hold something.
 #[inline(always)]
 fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     tables: &mut Tables<T, L>,
@@ -101,20 +162,46 @@ fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     row: impl Fn(usize) -> &'a [T; L],
     scale: impl Fn(T) -> T,
 ) -> usize {
-    let zero = [T::ZERO; L];
     let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
-    for (g, table) in tables.0.iter_mut().enumerate().take(used) {
-        let at = first + g * GROUP;
-        let last = |i: usize| if i < end { row(i) } else { &zero };
-        let rows = if at + GROUP <= end {
-            [row(at), row(at + 1), row(at + 2), row(at + 3), row(at + 4)]
-        } else {
-            [row(at), last(at + 1), last(at + 2), last(at + 3), last(at + 4)]
-        };
+    let (all, zero) = (tables.0.as_chunks_mut::<ENTRIES>().0, [T::ZERO; L]);
+    for (g, table) in all.iter_mut().enumerate().take(used) {
+        let rows = five(first + g * GROUP, end, &row, &zero);
         build::<T, L, H>(table, rows, &scale);
     }
     used
 }
+
+/// [`build_chunk`] with two lines to an entry; only for code that is compiled for AVX-512.
+macro_rules! build_two {
+    ($name:ident, $number:ty, $len:ident, $by:ident $(, $gain:ident)?) => {
+        #[inline(always)]
+        fn $name<'a>(
+            tables: &mut Tables<$number, $len>,
+            first: usize,
+            end: usize,
+            row: impl Fn(usize, usize) -> &'a [$number; $len],
+            $($gain: $number,)?
+        ) -> usize {
+            let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
+            #[cfg(target_arch = "x86_64")]
+            for g in 0..used {
+                for w in 0..2 {
+                    let zero = [<$number>::ZERO; $len];
+                    let rows = five(first + g * GROUP, end, |i| row(w, i), &zero);
+                    let table = &mut tables.0.as_chunks_mut::<2>().0.as_chunks_mut().0[g];
+                    #[expect(unsafe_code, reason = "a function with more features")]
+                    // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+                    unsafe {
+                        avx512::$by(table, w, rows $(, $gain)?);
+                    }
+                }
+            }
+            used
+        }
+    };
+}
+build_two!(build_singles, f32, HALF, build_single, gain);
+build_two!(build_quanta, i16, TILE, build_quantised);
 
 /// What the five bits `5 G..5 G + 5` of a word pick from table `G`.
 #[inline(always)]
@@ -128,7 +215,7 @@ fn entry<const G: usize, const WIDE: bool, T: Element, const L: usize>(
     let word = word >> (GROUP * G);
     #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
     let index = word as usize & INDEX;
-    &tables.0[G][index].0
+    &tables.0[G * ENTRIES + index].0
 }
 
 #[inline(always)]
@@ -219,93 +306,148 @@ macro_rules! with_tables {
     };
 }
 
+/// Rows of a word whose tables are alive at the same time, with two lines to an entry.
+#[inline(always)]
+fn two_lines_at_once(n: usize) -> usize {
+    if n <= FEW { CHUNK / 2 } else { CHUNK }
+}
+
+/// Which tables are at hand.
+#[derive(Clone, Copy)]
+struct Pass {
+    /// How many.
+    n_tables: usize,
+    /// Lines of an entry; two only by AVX-512.
+    n_lines: usize,
+    /// Bits of a word before those of the first table; none where an entry has one line.
+    shift: usize,
+}
+
+impl Pass {
+    #[inline(always)]
+    fn of_one_line(n_tables: usize) -> Self {
+        Self { n_tables, n_lines: 1, shift: 0 }
+    }
+}
+
 fast! {
-    /// `theta[r][16 half + l] += gain * Σ_i x[r][i] row(i)[l]` for bits given as index words over
+    /// `theta[r][l] += gain * Σ_i x[r][i] row(i)[l]` for bits given as index words over
     /// the rows of weights that are used, see [`Form::Words`](crate::index::Form).
     ///
     /// # Panics
     ///
-    /// If there are fewer words than the rows need, or `half` is neither 0 nor 1.
-    pub fn add_single[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+    /// If there are fewer words than the rows need.
+    pub fn add_single[<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>](
         words: &[u64],
         used: &Used,
         row: R,
         gain: f32,
-        half: usize,
         theta: &mut [Wide],
         tables: &mut Tables<f32, HALF>,
-    ) = add_single_portable;
+    ) = add_single_in::<PORTABLE, R>,
+        wide add_single_in::<WIDE, R>,
+        widest add_single_in::<WIDEST, R>;
 }
 
 #[inline(always)]
-fn add_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+fn add_single_in<'a, const SET: u8, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     words: &[u64],
     used: &Used,
     row: R,
     gain: f32,
-    half: usize,
     theta: &mut [Wide],
     tables: &mut Tables<f32, HALF>,
 ) {
-    assert!(half < 2, "add_single: a tile has two halves");
-    let n = theta.len();
-    let mut words = words;
+    let half = |i: usize, half: usize| &row(i).as_chunks::<HALF>().0[half];
+    let (n, mut words) = (theta.len(), words);
     for block in 0..used.n_blocks() {
         for columns in used.block(block).chunks(CHUNK) {
-            let row = |i: usize| row(columns[i] as usize);
-            let n_tables = build_chunk::<_, HALF, 8>(tables, 0, columns.len(), row, |w| w * gain);
             let (now, rest) = words.split_at(n);
             words = rest;
-            add_chunk(now, tables, n_tables, half, theta);
+            let at = |i: usize| columns[i] as usize;
+            if SET == WIDEST {
+                let row = |w: usize, i: usize| half(at(i), w);
+                let at_once = two_lines_at_once(n);
+                for first in (0..columns.len()).step_by(at_once) {
+                    let end = columns.len().min(first + at_once);
+                    let n_tables = build_singles(tables, first, end, row, gain);
+                    let pass = Pass { n_tables, n_lines: 2, shift: first };
+                    sum_halves(now, tables, pass, false, 0, theta);
+                }
+                continue;
+            }
+            for part in 0..2 {
+                let row = |i: usize| half(at(i), part);
+                let n_tables =
+                    build_chunk::<_, HALF, 8>(tables, 0, columns.len(), row, |w| w * gain);
+                sum_halves(now, tables, Pass::of_one_line(n_tables), false, part, theta);
+            }
         }
     }
 }
 
 fast! {
-    /// Adds what the samples pick from the first `n_tables` tables.
-    fn add_chunk[](
+    /// Adds to columns `16 part..` of each line, 16 or 32 of them, what its word picks from the
+    /// tables, or starts with that.
+    fn sum_halves[<const N: usize>](
         words: &[u64],
         tables: &Tables<f32, HALF>,
-        n_tables: usize,
-        half: usize,
-        theta: &mut [Wide],
-    ) = add_chunk_in::<false>, wide add_chunk_in::<true>;
+        pass: Pass,
+        starts: bool,
+        part: usize,
+        lines: &mut [Line<f32, N>],
+    ) = sum_halves_in::<PORTABLE, N>,
+        wide sum_halves_in::<WIDE, N>,
+        widest sum_halves_in::<WIDEST, N>;
 }
 
 #[inline(always)]
-fn add_chunk_in<const WIDE: bool>(
+fn sum_halves_in<const SET: u8, const N: usize>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
-    n_tables: usize,
-    half: usize,
-    theta: &mut [Wide],
+    pass: Pass,
+    starts: bool,
+    part: usize,
+    lines: &mut [Line<f32, N>],
 ) {
-    macro_rules! pass {
+    #[cfg(target_arch = "x86_64")]
+    if SET == WIDEST && pass.n_lines == 2 {
+        macro_rules! two_lines {
+            ($U:literal) => {{
+                #[expect(unsafe_code, reason = "a function with more features")]
+                // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+                unsafe {
+                    avx512::sum_singles::<$U, N>(words, tables, pass.shift, starts, part, lines);
+                }
+            }};
+        }
+        with_tables!(pass.n_tables, two_lines, 1 2 3 4 5 6 7 8 9 10 11, 12);
+        return;
+    }
+    macro_rules! one_line {
         ($U:literal) => {
-            sum_lines::<$U, WIDE, TILE>(words, tables, false, half, theta)
+            sum_lines::<$U, SET, N>(words, tables, starts, part, lines)
         };
     }
-    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
+    with_tables!(pass.n_tables, one_line, 1 2 3 4 5 6 7 8 9 10 11, 12);
 }
 
-/// Adds to columns `16 part..16 part + 16` of each line what its word picks from the first `U`
-/// tables, or starts with that.
 #[inline(always)]
-fn sum_lines<const U: usize, const WIDE: bool, const W: usize>(
+fn sum_lines<const U: usize, const SET: u8, const N: usize>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
     starts: bool,
     part: usize,
-    lines: &mut [Line<f32, W>],
+    lines: &mut [Line<f32, N>],
 ) {
     let (pairs, last) = lines.as_chunks_mut::<2>();
     let (word_pairs, last_word) = words.as_chunks::<2>();
     #[cfg(target_arch = "x86_64")]
-    let pairs = if WIDE {
+    let pairs = if SET >= WIDE {
         #[expect(unsafe_code, reason = "a function with more features")]
         // SAFETY: the caller is compiled for AVX2 and runs only where it was detected.
         unsafe {
-            x86::sum_pairs::<U, W>(word_pairs, tables, starts, part, pairs);
+            x86::sum_pairs::<U, N>(word_pairs, tables, starts, part, pairs);
         }
         &mut []
     } else {
@@ -314,82 +456,119 @@ fn sum_lines<const U: usize, const WIDE: bool, const W: usize>(
     for ([a, b], &w) in pairs.iter_mut().zip(word_pairs) {
         let (a, b) = (part_of(a, part), part_of(b, part));
         let (mut x, mut y) = if starts { ([0.0; HALF], [0.0; HALF]) } else { (*a, *b) };
-        gather_two::<U, WIDE, _, HALF>((&mut x, &mut y), tables, w);
+        gather_two::<U, false, _, HALF>((&mut x, &mut y), tables, w);
         (*a, *b) = (x, y);
     }
     for (line, &w) in last.iter_mut().zip(last_word) {
         let sum = part_of(line, part);
         let mut x = if starts { [0.0; HALF] } else { *sum };
-        gather::<U, WIDE, _, HALF>(&mut x, tables, w);
+        gather::<U, false, _, HALF>(&mut x, tables, w);
         *sum = x;
     }
 }
 
 /// Columns `16 part..16 part + 16` of a line.
 #[inline(always)]
-fn part_of<const W: usize>(line: &mut Line<f32, W>, part: usize) -> &mut [f32; HALF] {
+fn part_of<const N: usize>(line: &mut Line<f32, N>, part: usize) -> &mut [f32; HALF] {
     &mut line.0.as_chunks_mut::<HALF>().0[part]
 }
 
 #[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 fast! {
-    /// `theta[r][l] += unit[i / BLOCK] * Σ_i x[r][i] row(i)[l]` for bits given as index words over
+    /// `theta[r][l] += unit[i / BLOCK] * Σ_i x[r][i] row(t, i)[l]` for bits given as index words over
     /// the rows of weights that are used, with 16-bit sums that are widened after each [`BLOCK`] of
-    /// rows; `start[l]` stands for what was there, if it is given. The scale of a block must be
-    /// such that no subset of its rows can overflow.
+    /// rows. The scale of a block must be such that no subset of its rows can overflow.
     ///
     /// # Panics
     ///
-    /// If there are fewer words or units than the rows need, or less room for sums than samples.
-    pub fn add_quantised[<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>](
+    /// If there are fewer words or units than the rows need, or less room for sums than samples and
+    /// tiles.
+    pub fn add_quantised[<'a, R: Fn(usize, usize) -> &'a [i16; TILE] + Copy>](
         words: &[u64],
         used: &Used,
         row: R,
         unit: &[f32],
-        start: Option<&Wide>,
-        theta: &mut [Wide],
+        out: Tiles<'_>,
         sums: &mut [Quantum],
         tables: &mut Tables<i16, TILE>,
-    ) = add_quantised_portable;
+    ) = add_quantised_in::<PORTABLE, R>,
+        wide add_quantised_in::<WIDE, R>,
+        widest add_quantised_in::<WIDEST, R>;
 }
 
 #[inline(always)]
-fn add_quantised_portable<'a, R: Fn(usize) -> &'a [i16; TILE] + Copy>(
+fn add_quantised_in<'a, const SET: u8, R: Fn(usize, usize) -> &'a [i16; TILE] + Copy>(
     words: &[u64],
     used: &Used,
     row: R,
     unit: &[f32],
-    mut start: Option<&Wide>,
-    theta: &mut [Wide],
+    mut out: Tiles<'_>,
     sums: &mut [Quantum],
     tables: &mut Tables<i16, TILE>,
 ) {
     assert!(unit.len() >= used.n_blocks(), "add_quantised: a unit for each block");
-    let n = theta.len();
-    let sums = &mut sums[..n];
-    let mut words = words;
+    let sums = &mut sums[..out.theta.len()];
+    let mut tile = 0;
+    while tile < out.n_tiles {
+        let width = if SET == WIDEST && tile + 2 <= out.n_tiles { 2 } else { 1 };
+        let row = |w: usize, i: usize| row(tile + w, i);
+        let part = out.part(tile, width);
+        let sums = &mut sums[..part.theta.len()];
+        if width == 2 {
+            quantised_tiles::<2, _>(words, used, row, unit, part, sums, tables);
+        } else {
+            quantised_tiles::<1, _>(words, used, row, unit, part, sums, tables);
+        }
+        tile += width;
+    }
+}
+
+/// `W` neighbouring tiles.
+#[inline(always)]
+fn quantised_tiles<'a, const W: usize, R: Fn(usize, usize) -> &'a [i16; TILE] + Copy>(
+    words: &[u64],
+    used: &Used,
+    row: R,
+    unit: &[f32],
+    mut out: Tiles<'_>,
+    sums: &mut [Quantum],
+    tables: &mut Tables<i16, TILE>,
+) {
+    let n = out.n();
+    let (mut start, mut words) = (out.start, words);
+    let at_once = if W == 2 { two_lines_at_once(n) } else { CHUNK };
     for (block, &unit) in (0..used.n_blocks()).zip(unit) {
         let of_block = used.block(block);
         for (k, columns) in of_block.chunks(CHUNK).enumerate() {
-            let row = |i: usize| row(columns[i] as usize);
-            let n_tables = build_chunk::<_, TILE, 16>(tables, 0, columns.len(), row, |w| w);
+            let row = |w: usize, i: usize| row(w, columns[i] as usize);
             let (now, rest) = words.split_at(n);
             words = rest;
-            let end = match (start, (k + 1) * CHUNK < of_block.len()) {
-                (_, true) => End::Open,
-                (Some(start), false) => End::Start(unit, start),
-                (None, false) => End::Add(unit),
-            };
-            quantised_chunk(now, tables, n_tables, k == 0, end, theta, sums);
+            for first in (0..columns.len()).step_by(at_once) {
+                let stop = columns.len().min(first + at_once);
+                let n_tables = if W == 2 {
+                    build_quanta(tables, first, stop, row)
+                } else {
+                    build_chunk::<_, TILE, 16>(tables, first, stop, |i| row(0, i), |w| w)
+                };
+                let end = match (start, k * CHUNK + stop < of_block.len()) {
+                    (_, true) => End::Open,
+                    (Some(start), false) => End::Start(unit, start),
+                    (None, false) => End::Add(unit),
+                };
+                let pass = Pass { n_tables, n_lines: W, shift: first };
+                quantised_chunk(now, tables, pass, k == 0 && first == 0, end, out.theta, sums);
+            }
         }
         if !of_block.is_empty() {
             start = None;
         }
     }
-    if let Some(start) = start {
-        theta.fill(*start);
+    if start.is_some() {
+        out.begin();
     }
 }
 
@@ -400,79 +579,120 @@ enum End<'a> {
     Open,
     /// Times a unit they are added to what is there.
     Add(f32),
-    /// Times a unit they are added to a start.
-    Start(f32, &'a Wide),
+    /// Times a unit they are added to a start for each tile.
+    Start(f32, &'a [Wide]),
 }
 
 fast! {
-    /// One chunk of a block, which may be its first.
+    /// Some tables of a block, which may be its first.
     fn quantised_chunk[](
         words: &[u64],
         tables: &Tables<i16, TILE>,
-        n_tables: usize,
+        pass: Pass,
         starts: bool,
         end: End<'_>,
         theta: &mut [Wide],
         sums: &mut [Quantum],
-    ) = quantised_chunk_in::<false>, wide quantised_chunk_in::<true>;
+    ) = quantised_chunk_in::<PORTABLE>,
+        wide quantised_chunk_in::<WIDE>,
+        widest quantised_chunk_in::<WIDEST>;
 }
 
 #[inline(always)]
-fn quantised_chunk_in<const WIDE: bool>(
+fn quantised_chunk_in<const SET: u8>(
     words: &[u64],
     tables: &Tables<i16, TILE>,
-    n_tables: usize,
+    pass: Pass,
     starts: bool,
     end: End<'_>,
     theta: &mut [Wide],
     sums: &mut [Quantum],
 ) {
-    macro_rules! pass {
-        ($U:literal) => {
-            if starts {
-                quantised_tables::<$U, true, WIDE>(words, tables, end, theta, sums);
-            } else {
-                quantised_tables::<$U, false, WIDE>(words, tables, end, theta, sums);
+    // What comes before the sum and what follows it are chosen outside the loop over samples.
+    macro_rules! ends {
+        ($run:ident, $U:literal) => {
+            match (starts, end) {
+                (true, End::Open) => $run!($U, true, 0, 0.0, &[]),
+                (true, End::Add(unit)) => $run!($U, true, 1, unit, &[]),
+                (true, End::Start(unit, start)) => $run!($U, true, 2, unit, start),
+                (false, End::Open) => $run!($U, false, 0, 0.0, &[]),
+                (false, End::Add(unit)) => $run!($U, false, 1, unit, &[]),
+                (false, End::Start(unit, start)) => $run!($U, false, 2, unit, start),
             }
         };
     }
-    with_tables!(n_tables, pass, 1 2 3 4 5 6 7, 8);
-}
-
-#[inline(always)]
-fn quantised_tables<const U: usize, const STARTS: bool, const WIDE: bool>(
-    words: &[u64],
-    tables: &Tables<i16, TILE>,
-    end: End<'_>,
-    theta: &mut [Wide],
-    sums: &mut [Quantum],
-) {
-    // What follows the sum is chosen outside the loop over samples.
-    match end {
-        End::Open => pass_two::<U, STARTS, 0, WIDE>(words, tables, (0.0, &Wide::ZERO), theta, sums),
-        End::Add(unit) => {
-            pass_two::<U, STARTS, 1, WIDE>(words, tables, (unit, &Wide::ZERO), theta, sums);
+    #[cfg(target_arch = "x86_64")]
+    if SET == WIDEST && pass.n_lines == 2 {
+        macro_rules! run {
+            ($U:literal, $starts:literal, $end:literal, $unit:expr, $start:expr) => {{
+                let (words, end): (_, (f32, &[Wide])) = ((words, pass.shift), ($unit, $start));
+                #[expect(unsafe_code, reason = "a function with more features")]
+                // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+                unsafe {
+                    avx512::sum_quantised::<$U, $starts, $end>(words, tables, end, theta, sums);
+                }
+            }};
         }
-        End::Start(unit, start) => {
-            pass_two::<U, STARTS, 2, WIDE>(words, tables, (unit, start), theta, sums);
+        macro_rules! two_lines {
+            ($U:literal) => {
+                ends!(run, $U)
+            };
         }
+        with_tables!(pass.n_tables, two_lines, 1 2 3 4 5 6 7, 8);
+        return;
     }
+    macro_rules! run {
+        ($U:literal, $starts:literal, $end:literal, $unit:expr, $start:expr) => {
+            pass_two::<$U, $starts, $end, SET>(words, tables, ($unit, $start), theta, sums)
+        };
+    }
+    macro_rules! one_line {
+        ($U:literal) => {
+            ends!(run, $U)
+        };
+    }
+    with_tables!(pass.n_tables, one_line, 1 2 3 4 5 6 7, 8);
 }
 
 /// Sums what all samples pick, two at a time. `END` is 0 to go on, 1 to add, 2 to start.
 #[inline(always)]
-fn pass_two<const U: usize, const STARTS: bool, const END: u8, const WIDE: bool>(
+fn pass_two<const U: usize, const STARTS: bool, const END: u8, const SET: u8>(
     words: &[u64],
     tables: &Tables<i16, TILE>,
-    (unit, start): (f32, &Wide),
+    (unit, start): (f32, &[Wide]),
     theta: &mut [Wide],
     sums: &mut [Quantum],
 ) {
+    let start = start.first().unwrap_or(&Wide::ZERO);
     let (pairs, last) = sums.as_chunks_mut::<2>();
     let (theta_pairs, last_theta) = theta.as_chunks_mut::<2>();
     let (word_pairs, last_word) = words.as_chunks::<2>();
-    let mut ahead = Ahead::<WIDE, 2>::new(word_pairs);
-    for (pair, t) in pairs.iter_mut().zip(theta_pairs) {
+    if SET == PORTABLE {
+        pass_pairs::<U, STARTS, END, false>(word_pairs, tables, (unit, start), theta_pairs, pairs);
+    } else {
+        pass_pairs::<U, STARTS, END, true>(word_pairs, tables, (unit, start), theta_pairs, pairs);
+    }
+    for ((s, t), &w) in last.iter_mut().zip(last_theta).zip(last_word) {
+        let mut sum = if STARTS { [0; TILE] } else { s.0 };
+        gather::<U, false, _, TILE>(&mut sum, tables, w);
+        if END == 0 {
+            s.0 = sum;
+        } else {
+            widen::<END>(&sum, unit, start, t);
+        }
+    }
+}
+
+#[inline(always)]
+fn pass_pairs<const U: usize, const STARTS: bool, const END: u8, const WIDE: bool>(
+    words: &[[u64; 2]],
+    tables: &Tables<i16, TILE>,
+    (unit, start): (f32, &Wide),
+    theta: &mut [[Wide; 2]],
+    sums: &mut [[Quantum; 2]],
+) {
+    let mut ahead = Ahead::<WIDE, 2>::new(words);
+    for (pair, t) in sums.iter_mut().zip(theta) {
         let w = ahead.take();
         let (mut a, mut b) = if STARTS { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
         gather_two::<U, WIDE, _, TILE>((&mut a, &mut b), tables, w);
@@ -481,15 +701,6 @@ fn pass_two<const U: usize, const STARTS: bool, const END: u8, const WIDE: bool>
         } else {
             widen::<END>(&a, unit, start, &mut t[0]);
             widen::<END>(&b, unit, start, &mut t[1]);
-        }
-    }
-    for ((s, t), &w) in last.iter_mut().zip(last_theta).zip(last_word) {
-        let mut sum = if STARTS { [0; TILE] } else { s.0 };
-        gather::<U, WIDE, _, TILE>(&mut sum, tables, w);
-        if END == 0 {
-            s.0 = sum;
-        } else {
-            widen::<END>(&sum, unit, start, t);
         }
     }
 }
@@ -503,74 +714,59 @@ pub(crate) fn widen<const END: u8>(sum: &[i16; TILE], unit: f32, start: &Wide, t
 }
 
 fast! {
-    /// `sums[i] += factor * Σ_r x[r][i] row(r)` for columns `16 sub..16 sub + 16` of single-precision
+    /// `sums[i] += factor * Σ_r x[r][i] row(r)` for columns `32 half..32 half + 32` of single-precision
     /// numbers, or `=` where the sum starts; `words` as for [`sum_fields`].
     ///
     /// # Panics
     ///
-    /// If there are fewer words than the rows need, or `sub` is not below 4.
-    pub fn sum_single[<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>](
+    /// If there are fewer words than the rows need, or `half` is neither 0 nor 1.
+    pub fn sum_single[<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>](
         words: &[u64],
         n_rows: usize,
         row: R,
         factor: f32,
-        sub: usize,
+        half: usize,
         starts: bool,
         sums: &mut [Row],
         tables: &mut Tables<f32, HALF>,
-    ) = sum_single_portable;
+    ) = sum_single_in::<PORTABLE, R>,
+        wide sum_single_in::<WIDE, R>,
+        widest sum_single_in::<WIDEST, R>;
 }
 
 #[inline(always)]
-fn sum_single_portable<'a, R: Fn(usize) -> &'a [f32; HALF] + Copy>(
+fn sum_single_in<'a, const SET: u8, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     words: &[u64],
     n_rows: usize,
     row: R,
     factor: f32,
-    sub: usize,
+    half: usize,
     starts: bool,
     sums: &mut [Row],
     tables: &mut Tables<f32, HALF>,
 ) {
+    assert!(half < 2, "sum_single: a panel has two halves");
     let n = sums.len();
     if n_rows == 0 && starts {
-        sums.iter_mut().for_each(|s| *part_of(s, sub) = [0.0; HALF]);
+        sums.iter_mut().for_each(|s| s.0.as_chunks_mut::<TILE>().0[half] = [0.0; TILE]);
     }
+    let part = |r: usize, part: usize| &row(r).as_chunks::<HALF>().0[part];
     for (k, first) in (0..n_rows).step_by(COLUMN_CHUNK).enumerate() {
-        let end = n_rows.min(first + COLUMN_CHUNK);
-        let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| factor * w);
+        let (end, starts) = (n_rows.min(first + COLUMN_CHUNK), starts && k == 0);
         let words = &words[k * n..(k + 1) * n];
-        sum_chunk(words, tables, used, starts && k == 0, sub, sums);
+        if SET == WIDEST {
+            let row = |w: usize, r: usize| part(r, w);
+            let n_tables = build_singles(tables, first, end, row, factor);
+            let pass = Pass { n_tables, n_lines: 2, shift: 0 };
+            sum_halves(words, tables, pass, starts, 2 * half, sums);
+            continue;
+        }
+        for w in 0..2 {
+            let row = |r: usize| part(r, w);
+            let used = build_chunk::<_, HALF, 8>(tables, first, end, row, |w| factor * w);
+            sum_halves(words, tables, Pass::of_one_line(used), starts, 2 * half + w, sums);
+        }
     }
-}
-
-fast! {
-    /// Adds what the columns pick from the first `n_tables` tables.
-    fn sum_chunk[](
-        words: &[u64],
-        tables: &Tables<f32, HALF>,
-        n_tables: usize,
-        starts: bool,
-        sub: usize,
-        sums: &mut [Row],
-    ) = sum_chunk_in::<false>, wide sum_chunk_in::<true>;
-}
-
-#[inline(always)]
-fn sum_chunk_in<const WIDE: bool>(
-    words: &[u64],
-    tables: &Tables<f32, HALF>,
-    n_tables: usize,
-    starts: bool,
-    sub: usize,
-    sums: &mut [Row],
-) {
-    macro_rules! pass {
-        ($U:literal) => {
-            sum_lines::<$U, WIDE, PANEL>(words, tables, starts, sub, sums)
-        };
-    }
-    with_tables!(n_tables, pass, 1 2 3 4 5 6 7 8 9 10 11, 12);
 }
 
 mod fields;

@@ -209,7 +209,7 @@ fn samples_give_the_same_sums_in_any_form() {
     use crate::line::{Line, Quantum, Wide};
     use crate::lists::add_quantised_listed;
     use crate::pairs::{PairSums, add_quantised_pairs};
-    use crate::tables::{Tables, add_quantised};
+    use crate::tables::{Tables, Tiles, add_quantised};
     let n_columns = 333;
     let weights: Vec<Quantum> =
         (0..n_columns).map(|i| Line([7 - i16::from(i % 13 == 0); 32])).collect();
@@ -223,22 +223,21 @@ fn samples_give_the_same_sums_in_any_form() {
             assert_eq!(samples.n_rows(), n);
             let (mut theta, unit) = (vec![Wide::ZERO; n], [1.0; 2]);
             let (row, sums) = (|i: usize| &weights[i].0, &mut vec![Quantum::ZERO; n]);
+            let out = Tiles { theta: &mut theta, start: None, n_tiles: 1 };
             let form = match samples.form() {
                 Form::Lists(lists) => {
-                    add_quantised_listed(lists, n_columns, row, &unit, &mut theta);
+                    add_quantised_listed(lists, n_columns, row, &unit, out.theta);
                     "lists"
                 }
                 Form::Words(words, used) => {
                     let tables = &mut Tables::default();
-                    add_quantised(words, used, row, &unit, None, &mut theta, sums, tables);
+                    add_quantised(words, used, |_, i| row(i), &unit, out, sums, tables);
                     "tables"
                 }
                 Form::Pairs(pairs) => {
                     let of_strip = &mut PairSums::default();
-                    let (columns, rows) = (n_columns, |i: usize| &weights[i..]);
-                    add_quantised_pairs(
-                        pairs, columns, rows, &unit, None, &mut theta, sums, of_strip,
-                    );
+                    let rows = |_: usize, i: usize| &weights[i..];
+                    add_quantised_pairs(pairs, n_columns, rows, &unit, out, sums, of_strip);
                     "pairs"
                 }
             };

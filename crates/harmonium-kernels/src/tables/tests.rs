@@ -5,7 +5,7 @@ use crate::arbitrary::{
 };
 use crate::bits::BitMatrix;
 use crate::index::{Samples, Words};
-use crate::line::{Fields, Single, Sums};
+use crate::line::{Fields, Sums};
 use crate::lists::{
     Lists, add_quantised_listed, add_quantised_listed_portable, add_single_listed,
     add_single_listed_portable,
@@ -73,19 +73,15 @@ fn chosen(bits: &BitMatrix, r: usize, row: impl Fn(usize) -> f32) -> (f64, f64) 
 /// Compares with `before + gain * Σ` where every term passes through at most `roundings`.
 fn assert_sums(
     bits: &BitMatrix,
-    weights: &[Single],
-    (gain, half, roundings): (f32, usize, usize),
+    weights: &[Wide],
+    (gain, roundings): (f32, usize),
     before: &[Wide],
     after: &[Wide],
 ) {
     for r in 0..bits.n_rows() {
         for l in 0..TILE {
             let (old, new) = (f64::from(before[r].0[l]), f64::from(after[r].0[l]));
-            if l / HALF != half {
-                assert_eq!(old, new, "the other half is left alone");
-                continue;
-            }
-            let (sum, size) = chosen(bits, r, |i| weights[i].0[l % HALF]);
+            let (sum, size) = chosen(bits, r, |i| weights[i].0[l]);
             let expected = old + f64::from(gain) * sum;
             let bound = roundings as f64 * ROUNDING * (old.abs() + f64::from(gain).abs() * size);
             assert!(
@@ -102,52 +98,38 @@ fn assert_sums(
 fn single_sums_equal_the_sums_of_the_chosen_rows() {
     let tables = &mut Tables::default();
     for (n_rows, n) in shapes() {
-        for (density, half) in DENSITIES.into_iter().zip([0, 1, 0, 1]) {
-            let weights: Vec<Single> = lines(n_rows, 2, real);
-            let wide: Vec<Wide> = lines(n_rows, 4, real);
+        for density in DENSITIES {
+            let weights: Vec<Wide> = lines(n_rows, 4, real);
             let before: Vec<Wide> = lines(n, 3, real);
             let (row, gain) = (|i: usize| &weights[i].0, 0.7);
-            let wide_row = |i: usize| &wide[i].0;
             for bits in samples(n, n_rows, density) {
                 let (samples, lists) = (Samples::unlisted(&[&bits]), lists_of(&bits));
                 let (words, used) = samples.words();
                 let (mut theta, mut twin) = (before.clone(), before.clone());
-                add_single(words, used, row, gain, half, &mut theta, tables);
-                add_single_portable(words, used, row, gain, half, &mut twin, tables);
+                add_single(words, used, row, gain, &mut theta, tables);
+                add_single_in::<PORTABLE, _>(words, used, row, gain, &mut twin, tables);
                 assert_same(&theta, &twin, "add_single");
                 // A multiplication, two additions inside the table, and one per table; every block
                 // may have one table more that is not full.
                 let roundings = 4 + n_rows.div_ceil(GROUP) + n_rows / BLOCK;
-                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+                assert_sums(&bits, &weights, (gain, roundings), &before, &theta);
 
                 let (mut theta, mut twin) = (before.clone(), before.clone());
                 let (pairs, sums) = (pairs_of(&bits), &mut PairSums::default());
-                add_single_pairs(&pairs, n_rows, row, gain, half, &mut theta, sums);
-                add_single_pairs_in::<false, _>(&pairs, n_rows, row, gain, half, &mut twin, sums);
+                add_single_pairs(&pairs, n_rows, row, gain, &mut theta, sums);
+                add_single_pairs_in::<PORTABLE, _>(&pairs, n_rows, row, gain, &mut twin, sums);
                 assert_same(&theta, &twin, "add_single_pairs");
                 // A multiplication, an addition inside the pair and one for each pair.
                 let roundings = 2 + n_rows.div_ceil(2);
-                assert_sums(&bits, &weights, (gain, half, roundings), &before, &theta);
+                assert_sums(&bits, &weights, (gain, roundings), &before, &theta);
 
                 let (mut theta, mut twin) = (before.clone(), before.clone());
-                add_single_listed(&lists, n_rows, wide_row, gain, &mut theta);
-                add_single_listed_portable(&lists, n_rows, wide_row, gain, &mut twin);
+                add_single_listed(&lists, n_rows, row, gain, &mut theta);
+                add_single_listed_portable(&lists, n_rows, row, gain, &mut twin);
                 assert_same(&theta, &twin, "add_single_listed");
                 // Half of a strip of 128 rows in each of two sums, and one for each strip.
                 let roundings = 66 + 3 * n_rows.div_ceil(BLOCK);
-                for half in 0..2 {
-                    let part = |w: &Wide| Line(w.0.as_chunks::<HALF>().0[half]);
-                    let weights: Vec<Single> = wide.iter().map(part).collect();
-                    let other = |w: &Wide, old: &Wide| {
-                        let mut w = *w;
-                        let from = &old.0[(1 - half) * HALF..][..HALF];
-                        w.0[(1 - half) * HALF..][..HALF].copy_from_slice(from);
-                        w
-                    };
-                    let after: Vec<Wide> =
-                        theta.iter().zip(&before).map(|(w, old)| other(w, old)).collect();
-                    assert_sums(&bits, &weights, (gain, half, roundings), &before, &after);
-                }
+                assert_sums(&bits, &weights, (gain, roundings), &before, &theta);
             }
         }
     }
@@ -178,47 +160,67 @@ fn naive_quantised(
     expected
 }
 
+/// Tiles of all samples, one after the other.
+fn tiles<'a>(theta: &'a mut [Wide], start: Option<&'a [Wide]>, n_tiles: usize) -> Tiles<'a> {
+    Tiles { theta, start, n_tiles }
+}
+
+/// One tile and two, as panels have them; three, as nobody asks for, go two and one.
 #[test]
 fn quantised_sums_are_exact() {
     let tables = &mut Tables::default();
-    for (n_rows, n) in shapes() {
-        for density in DENSITIES {
-            let weights: Vec<Quantum> = lines(n_rows, 2, quantum);
+    for (k, (n_rows, n)) in shapes().into_iter().enumerate() {
+        for (density, n_tiles) in DENSITIES.into_iter().zip((k..).map(|k| 1 + k % 3)) {
+            let weights: Vec<Vec<Quantum>> =
+                (0..n_tiles as u64).map(|t| lines(n_rows, 2 + 10 * t, quantum)).collect();
             let unit: Vec<f32> =
                 lines::<_, 1>(n_rows.div_ceil(BLOCK), 4, real).iter().map(|x| x.0[0]).collect();
-            let before: Vec<Wide> = lines(n, 3, real);
-            let (row, rows) = (|i: usize| &weights[i].0, |i: usize| &weights[i..]);
+            let before: Vec<Wide> = lines(n_tiles * n, 3, real);
+            let row = |t: usize, i: usize| &weights[t][i].0;
+            let rows = |t: usize, i: usize| &weights[t][i..];
+            let start: Vec<Wide> = lines(n_tiles, 9, real);
             for bits in samples(n, n_rows, density) {
-                let expected = naive_quantised(&bits, &weights, &unit, &before);
-                let (samples, lists) = (Samples::unlisted(&[&bits]), lists_of(&bits));
+                let expected_from = |before: &dyn Fn(usize) -> Vec<Wide>| -> Vec<Wide> {
+                    let of_tile = |t: usize| naive_quantised(&bits, &weights[t], &unit, &before(t));
+                    (0..n_tiles).flat_map(of_tile).collect()
+                };
+                let expected = expected_from(&|t| before[t * n..(t + 1) * n].to_vec());
+                let started = expected_from(&|t| vec![start[t]; n]);
+                let (samples, pairs) = (Samples::unlisted(&[&bits]), pairs_of(&bits));
                 let (words, used) = samples.words();
-                let sums = &mut vec![Line([77; TILE]); n + 1];
-                let mut theta = before.clone();
-                add_quantised(words, used, row, &unit, None, &mut theta, sums, tables);
-                assert_same(&theta, &expected, "add_quantised");
-                theta.clone_from(&before);
-                add_quantised_portable(words, used, row, &unit, None, &mut theta, sums, tables);
-                assert_same(&theta, &expected, "add_quantised_portable");
-                theta.clone_from(&before);
-                add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
-                assert_same(&theta, &expected, "add_quantised_listed");
-                theta.clone_from(&before);
-                add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
-                assert_same(&theta, &expected, "add_quantised_listed_portable");
-                let (pairs, of_strip) = (pairs_of(&bits), &mut PairSums::default());
-                theta.clone_from(&before);
-                add_quantised_pairs(&pairs, n_rows, rows, &unit, None, &mut theta, sums, of_strip);
-                assert_same(&theta, &expected, "add_quantised_pairs");
-                theta.clone_from(&before);
-                add_quantised_pairs_in::<false, _>(
-                    &pairs, n_rows, rows, &unit, None, &mut theta, sums, of_strip,
-                );
-                assert_same(&theta, &expected, "add_quantised_pairs_in");
-                let start: Wide = lines(1, 9, real)[0];
-                let expected = naive_quantised(&bits, &weights, &unit, &vec![start; n]);
-                let start = Some(&start);
-                add_quantised_pairs(&pairs, n_rows, rows, &unit, start, &mut theta, sums, of_strip);
-                assert_same(&theta, &expected, "add_quantised_pairs from a start");
+                let (sums, of_strip) =
+                    (&mut vec![Line([77; TILE]); n_tiles * n + 1], &mut PairSums::default());
+                for (start, expected) in [(None, &expected), (Some(&start[..]), &started)] {
+                    let check = |what: &str, add: &mut dyn FnMut(Tiles<'_>)| {
+                        let mut theta = before.clone();
+                        add(tiles(&mut theta, start, n_tiles));
+                        assert_same(&theta, expected, what);
+                    };
+                    check("add_quantised", &mut |out| {
+                        add_quantised(words, used, row, &unit, out, sums, tables);
+                    });
+                    check("add_quantised, portable", &mut |out| {
+                        add_quantised_in::<PORTABLE, _>(words, used, row, &unit, out, sums, tables);
+                    });
+                    check("add_quantised_pairs", &mut |out| {
+                        add_quantised_pairs(&pairs, n_rows, rows, &unit, out, sums, of_strip);
+                    });
+                    check("add_quantised_pairs, portable", &mut |out| {
+                        add_quantised_pairs_in::<PORTABLE, _>(
+                            &pairs, n_rows, rows, &unit, out, sums, of_strip,
+                        );
+                    });
+                }
+                let (lists, row) = (lists_of(&bits), |i: usize| row(0, i));
+                for (what, add) in [("fast", true), ("portable", false)] {
+                    let mut theta = before[..n].to_vec();
+                    if add {
+                        add_quantised_listed(&lists, n_rows, row, &unit, &mut theta);
+                    } else {
+                        add_quantised_listed_portable(&lists, n_rows, row, &unit, &mut theta);
+                    }
+                    assert_same(&theta, &expected[..n], what);
+                }
             }
         }
     }
@@ -228,7 +230,7 @@ fn quantised_sums_are_exact() {
 #[test]
 fn unused_rows_are_left_alone() {
     let (n, n_rows) = (3, 1000);
-    let (singles, quanta) = (lines::<f32, HALF>(n_rows, 2, real), lines(n_rows, 2, quantum));
+    let (singles, quanta) = (lines::<f32, TILE>(n_rows, 2, real), lines(n_rows, 2, quantum));
     for kept in KEPT {
         let bits = keep(&bits(n, n_rows, 1.0, 1), kept);
         let samples = Samples::unlisted(&[&bits]);
@@ -237,11 +239,12 @@ fn unused_rows_are_left_alone() {
             assert!(kept(i), "row {i} is not used");
             i
         };
-        let (theta, unit) = (&mut vec![Wide::ZERO; n], vec![1.0; 4]);
+        let (theta, unit) = (&mut vec![Wide::ZERO; 2 * n], vec![1.0; 4]);
         let row = |i: usize| &singles[checked(i)].0;
-        add_single(words, used, row, 1.0, 0, theta, &mut Tables::default());
-        let (row, sums) = (|i: usize| &quanta[checked(i)].0, &mut vec![Quantum::ZERO; n]);
-        add_quantised(words, used, row, &unit, None, theta, sums, &mut Tables::default());
+        add_single(words, used, row, 1.0, &mut theta[..n], &mut Tables::default());
+        let row = |_: usize, i: usize| &quanta[checked(i)].0;
+        let (sums, out) = (&mut vec![Quantum::ZERO; 2 * n], tiles(theta, None, 2));
+        add_quantised(words, used, row, &unit, out, sums, &mut Tables::default());
     }
 }
 
@@ -319,15 +322,17 @@ fn the_highest_levels_stay_apart() {
 #[test]
 fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
     for (n, n_samples) in shapes() {
-        for (density, sub) in DENSITIES.into_iter().zip(0..4) {
-            let (bits, starts) = (bits(n_samples, n, density, 1), (n + sub) % 2 == 0);
-            let p: Vec<Single> = lines(n_samples, 2, real);
+        for (density, half) in DENSITIES.into_iter().zip([0, 1, 1, 0]) {
+            let (bits, starts) = (bits(n_samples, n, density, 1), (n + half) % 2 == 0);
+            let p: Vec<Wide> = lines(n_samples, 2, real);
             let before: Vec<Row> = lines(n, 3, real);
             let (mut sums, mut twin) = (before.clone(), before.clone());
             let (words, row) = (columns_of(&bits, COLUMN_CHUNK), |r: usize| &p[r].0);
             let (words, tables, factor) = (words.as_slice(), &mut Tables::default(), -0.7);
-            sum_single(words, n_samples, row, factor, sub, starts, &mut sums, tables);
-            sum_single_portable(words, n_samples, row, factor, sub, starts, &mut twin, tables);
+            sum_single(words, n_samples, row, factor, half, starts, &mut sums, tables);
+            sum_single_in::<PORTABLE, _>(
+                words, n_samples, row, factor, half, starts, &mut twin, tables,
+            );
             assert_same(&sums, &twin, "sum_single");
             let mut transposed = BitMatrix::zeros(n, n_samples);
             for r in 0..n_samples {
@@ -335,12 +340,12 @@ fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
             }
             let roundings = (5 + n_samples.div_ceil(GROUP)) as f64;
             for (i, (sums, before)) in sums.iter().zip(&before).enumerate() {
-                for l in 0..4 * HALF {
-                    if l / HALF != sub {
+                for l in 0..2 * TILE {
+                    if l / TILE != half {
                         assert_eq!(sums.0[l], before.0[l], "the other parts are left alone");
                         continue;
                     }
-                    let (sum, size) = chosen(&transposed, i, |r| p[r].0[l % HALF]);
+                    let (sum, size) = chosen(&transposed, i, |r| p[r].0[l % TILE]);
                     let (sum, size) = (f64::from(factor) * sum, f64::from(factor).abs() * size);
                     let old = if starts { 0.0 } else { f64::from(before.0[l]) };
                     let error = (f64::from(sums.0[l]) - old - sum).abs();
@@ -356,27 +361,30 @@ fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
 #[test]
 fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
     let most = *sizes().last().expect("there are sizes");
-    let weights: Vec<Single> = lines(most, 2, real);
-    let quanta: Vec<Quantum> = lines(most, 2, quantum);
+    let weights: Vec<Wide> = lines(most, 2, real);
+    let quanta: Vec<Quantum> = lines(2 * most, 2, quantum);
     let fields: Vec<Fields> = lines(most, 3, field);
     let unit = [0.37];
-    let start: Vec<Wide> = lines(most, 5, real);
+    let start: Vec<Wide> = lines(2 * most, 5, real);
     let (single, quantised, small) =
         (&mut Tables::default(), &mut Tables::default(), &mut Tables::default());
-    let mut sums = vec![Quantum::ZERO; most];
+    let mut sums = vec![Quantum::ZERO; 2 * most];
     for n_rows in sizes() {
         let all = bits(most, n_rows, 0.5, n_rows as u64);
         for n in sizes() {
             let mut bits = BitMatrix::zeros(0, n_rows);
             (0..n).for_each(|r| bits.push_words(all.row(r)));
             let samples = Samples::unlisted(&[&bits]);
-            let ((words, used), half) = (samples.words(), n % 2);
-            let (mut a, mut b) = (start[..n].to_vec(), start[..n].to_vec());
-            add_single(words, used, |i| &weights[i].0, 1.0, half, &mut a, single);
-            add_single_portable(words, used, |i| &weights[i].0, 1.0, half, &mut b, single);
-            add_quantised(words, used, |i| &quanta[i].0, &unit, None, &mut a, &mut sums, quantised);
-            let row = |i: usize| &quanta[i].0;
-            add_quantised_portable(words, used, row, &unit, None, &mut b, &mut sums, quantised);
+            let (words, used) = samples.words();
+            let (mut a, mut b) = (start[..2 * n].to_vec(), start[..2 * n].to_vec());
+            add_single(words, used, |i| &weights[i].0, 1.0, &mut a[..n], single);
+            let row = |i: usize| &weights[i].0;
+            add_single_in::<PORTABLE, _>(words, used, row, 1.0, &mut b[..n], single);
+            let row = |t: usize, i: usize| &quanta[t * most + i].0;
+            let out = tiles(&mut a, None, 2);
+            add_quantised(words, used, row, &unit, out, &mut sums, quantised);
+            let out = tiles(&mut b, None, 2);
+            add_quantised_in::<PORTABLE, _>(words, used, row, &unit, out, &mut sums, quantised);
             assert_same(&a, &b, "tables");
             let words = columns_of(&bits, COLUMN_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
@@ -439,28 +447,29 @@ fn panics(f: impl FnOnce() + std::panic::UnwindSafe) -> bool {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    const ROW: [f32; HALF] = [1.0; HALF];
+    const ROW: [f32; TILE] = [1.0; TILE];
     const QUANTUM: [i16; TILE] = [1; TILE];
-    let single = |n_words: usize, half| {
+    let single = |n_words: usize| {
         panics(move || {
             let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
             let samples = Samples::unlisted(&[&bits(3, 41, 1.0, 1)]);
             let (words, used) = samples.words();
-            add_single(&words[..n_words], used, |_| &ROW, 1.0, half, theta, tables);
+            add_single(&words[..n_words], used, |_| &ROW, 1.0, theta, tables);
         })
     };
-    assert!(!single(6, 1) && single(5, 1) && single(6, 2));
+    assert!(!single(6) && single(5));
     let quantised = |n_words: usize, n_units: usize, n_sums: usize| {
         panics(move || {
-            let (theta, tables) = (&mut [Wide::ZERO; 3], &mut Tables::default());
+            let (theta, tables) = (&mut [Wide::ZERO; 6], &mut Tables::default());
             let (unit, sums) = (vec![0.0; n_units], &mut vec![Quantum::ZERO; n_sums]);
             let samples = Samples::unlisted(&[&bits(3, 321, 1.0, 1)]);
             let (words, used) = (&samples.words().0[..n_words], samples.words().1);
-            add_quantised(words, used, |_| &QUANTUM, &unit, None, theta, sums, tables);
+            let out = tiles(theta, None, 2);
+            add_quantised(words, used, |_, _| &QUANTUM, &unit, out, sums, tables);
         })
     };
-    assert!(!quantised(27, 2, 3));
-    assert!(quantised(26, 2, 3) && quantised(27, 1, 3) && quantised(27, 2, 2));
+    assert!(!quantised(27, 2, 6));
+    assert!(quantised(26, 2, 6) && quantised(27, 1, 6) && quantised(27, 2, 5));
     let listed = |n_samples: usize, n_units: usize| {
         panics(move || {
             let lists = lists_of(&bits(n_samples, 321, 0.5, 1));
@@ -474,7 +483,8 @@ fn what_does_not_fit_is_refused() {
             let (pairs, theta) = (pairs_of(&bits(n_samples, 321, 0.5, 1)), &mut [Wide::ZERO; 5]);
             let (unit, sums) = (vec![0.0; n_units], &mut vec![Quantum::ZERO; n_sums]);
             let of_strip = &mut PairSums::default();
-            add_quantised_pairs(&pairs, 321, |_| &[], &unit, None, theta, sums, of_strip);
+            let out = tiles(theta, None, 1);
+            add_quantised_pairs(&pairs, 321, |_, _| &[], &unit, out, sums, of_strip);
         })
     };
     assert!(!paired(5, 2, 5) && paired(4, 2, 5) && paired(5, 1, 5) && paired(5, 2, 4));
@@ -485,11 +495,11 @@ fn what_does_not_fit_is_refused() {
         })
     };
     assert!(!fields(6) && fields(5));
-    let down = |n_words: usize, sub| {
+    let down = |n_words: usize, half| {
         panics(move || {
             let (sums, tables) = (&mut [Row::ZERO; 3], &mut Tables::default());
-            sum_single(&vec![0; n_words], 61, |_| &ROW, 1.0, sub, true, sums, tables);
+            sum_single(&vec![0; n_words], 61, |_| &ROW, 1.0, half, true, sums, tables);
         })
     };
-    assert!(!down(6, 3) && down(5, 3) && down(6, 4));
+    assert!(!down(6, 1) && down(5, 1) && down(6, 2));
 }

@@ -17,7 +17,7 @@ use harmonium_kernels::pairs::{Listing, PairSums, add_quantised_pairs, add_singl
 use harmonium_kernels::quantised::{Copies, FULL, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::start_rows;
-use harmonium_kernels::tables::{self, BLOCK, Tables};
+use harmonium_kernels::tables::{self, BLOCK, Tables, Tiles};
 use harmonium_kernels::update::transpose_single;
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -123,19 +123,12 @@ impl Source {
         });
     }
 
-    /// Starts `theta` where the product that follows does not do it by itself, as most of quantised
-    /// weights do; returns what is left to do.
-    fn unless_it_starts<'a>(
-        &self,
-        start: Option<&'a Wide>,
-        quantised: bool,
-        theta: &mut [Wide],
-    ) -> Option<&'a Wide> {
-        if self.is_bits && quantised && !matches!(self.bits.form(), Form::Lists(..)) {
-            return start;
+    /// Starts the tiles where the product that follows does not do it by itself, as most of quantised
+    /// weights do.
+    fn start(&self, out: &mut Tiles<'_>, quantised: bool) {
+        if !(self.is_bits && quantised && !matches!(self.bits.form(), Form::Lists(..))) {
+            start_tiles(out);
         }
-        start.inspect(|line| start_rows(theta, line));
-        None
     }
 
     /// Takes up numbers of a layer with shift $t$.
@@ -149,6 +142,15 @@ impl Source {
 
 fn entries_of(precision: Precision) -> Entries {
     if precision == Precision::I16 { Entries::Quantised } else { Entries::Single }
+}
+
+/// Starts what has a start; nothing is left of it to do.
+pub(super) fn start_tiles(out: &mut Tiles<'_>) {
+    let n = out.theta.len() / out.n_tiles.max(1);
+    if let Some(start) = out.start.take() {
+        let tiles = out.theta.chunks_exact_mut(n.max(1));
+        tiles.zip(start).for_each(|(theta, line)| start_rows(theta, line));
+    }
 }
 
 thread_local! {
@@ -354,33 +356,57 @@ impl Band {
         }
     }
 
-    /// Adds to the natural parameters of tile `tile` of the band's layer what link `c` brings;
-    /// `start` stands for what is there, if it is given.
+    /// Adds to the natural parameters of tiles of the band's layer from `tile` on, of one panel,
+    /// what link `c` brings.
     pub(crate) fn add_to_columns(
         &self,
         c: usize,
         tile: usize,
         source: &Source,
-        start: Option<&Wide>,
-        theta: &mut [Wide],
+        out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
-        self.panels[tile / 2][c].add(&self.links[c], tile, source, start, theta, scratch);
+        self.panels[tile / 2][c].add(&self.links[c], tile, source, out, scratch);
     }
 
-    /// Adds to the natural parameters of tile `tile` of the source of link `c` what this band's
-    /// layer, whose state is `source`, sends back; `start` as for [`Band::add_to_columns`].
+    /// Adds to the natural parameters of tiles of the source of link `c`, from `tile` on and of one
+    /// panel, what this band's layer, whose state is `source`, sends back.
     pub(crate) fn add_to_rows(
         &self,
         c: usize,
         tile: usize,
         source: &Source,
-        start: Option<&Wide>,
+        mut out: Tiles<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let (link, n) = (&self.links[c], out.theta.len() / out.n_tiles);
+        source.start(&mut out, self.panels[0][c].is_quantised());
+        if source.is_bits && self.panels[0][c].is_quantised() {
+            let units = &link.row_units[tile * TILE / BLOCK];
+            // A tile that is not asked for is not read.
+            let last = tile + out.n_tiles - 1;
+            let pieces = [tile, last].map(|tile| {
+                let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
+                Pieces::new(self.panels.len(), piece)
+            });
+            add_quantised(source, self.len, |t, j| pieces[t].rows(j), units, out, scratch);
+            return;
+        }
+        for (tile, theta) in (tile..).zip(out.theta.chunks_exact_mut(n.max(1))) {
+            self.add_single_to_rows(c, tile, source, theta, scratch);
+        }
+    }
+
+    /// [`Band::add_to_rows`] for one tile and weights of single precision.
+    fn add_single_to_rows(
+        &self,
+        c: usize,
+        tile: usize,
+        source: &Source,
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
         let link = &self.links[c];
-        let start = source.unless_it_starts(start, self.panels[0][c].is_quantised(), theta);
         if !source.is_bits {
             let (first, end) = (tile * TILE, link.n_rows.min((tile + 1) * TILE));
             for (p, panel) in self.panels.iter().enumerate() {
@@ -392,13 +418,6 @@ impl Band {
                 let out = (flat_mut(theta), View::strided(n, end - first, TILE));
                 multiply_add(out, x, (weights, view), link.gains.0.numbers);
             }
-            return;
-        }
-        if self.panels[0][c].is_quantised() {
-            let units = &link.row_units[tile * TILE / BLOCK];
-            let piece = |p: usize| &self.panels[p][c].copies.backward.as_chunks().0[tile];
-            let pieces = Pieces::new(self.panels.len(), piece);
-            add_quantised(source, self.len, |j| pieces.rows(j), units, start, theta, scratch);
         } else if self.panels[0][c].transposed.is_empty() {
             let mut turned = std::mem::take(&mut scratch.turned);
             turned.resize(self.panels.len() * PANEL, Wide::ZERO);
@@ -410,14 +429,8 @@ impl Band {
         } else {
             let piece = |p: usize| &self.panels[p][c].transposed.as_chunks().0[tile];
             let pieces = Pieces::new(self.panels.len(), piece);
-            add_single(
-                source,
-                self.len,
-                |j| &pieces.rows(j)[0].0,
-                link.gains.0.bits,
-                theta,
-                scratch,
-            );
+            let row = |j: usize| &pieces.rows(j)[0].0;
+            add_single(source, self.len, row, link.gains.0.bits, theta, scratch);
         }
     }
 
@@ -517,30 +530,34 @@ impl Panel {
         !self.copies.forward.is_empty()
     }
 
-    /// Adds to the natural parameters of tile `tile` of the layer, one of the panel's two, what the
-    /// link brings.
+    /// Adds to the natural parameters of tiles of the layer from `tile` on, which are the panel's,
+    /// what the link brings.
     pub(crate) fn add(
         &self,
         link: &Link,
         tile: usize,
         source: &Source,
-        start: Option<&Wide>,
-        theta: &mut [Wide],
+        mut out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
-        let (n, half) = (link.n_rows, tile % 2);
-        let start = source.unless_it_starts(start, self.is_quantised(), theta);
-        if !source.is_bits {
-            let weights = &flat(&self.weights)[half * TILE..];
-            let view = View::strided(n, TILE, PANEL);
-            add_real(theta, &source.numbers, n, (weights, view), link.gains.1.numbers);
-        } else if self.is_quantised() {
-            let lines = &self.copies.forward[half * n..(half + 1) * n];
+        let (n, first) = (link.n_rows, tile % 2);
+        source.start(&mut out, self.is_quantised());
+        if source.is_bits && self.is_quantised() {
+            let rows = |t: usize, i: usize| &self.copies.forward[(first + t) * n..][i..n];
             let units = &link.units[tile * TILE / BLOCK];
-            add_quantised(source, n, |i| &lines[i..], units, start, theta, scratch);
-        } else {
-            let row = |i: usize| &self.weights[i].0.as_chunks::<TILE>().0[half];
-            add_single(source, n, row, link.gains.1.bits, theta, scratch);
+            add_quantised(source, n, rows, units, out, scratch);
+            return;
+        }
+        let n_samples = out.theta.len() / out.n_tiles;
+        for (half, theta) in (first..).zip(out.theta.chunks_exact_mut(n_samples.max(1))) {
+            if source.is_bits {
+                let row = |i: usize| &self.weights[i].0.as_chunks::<TILE>().0[half];
+                add_single(source, n, row, link.gains.1.bits, theta, scratch);
+            } else {
+                let weights = &flat(&self.weights)[half * TILE..];
+                let view = View::strided(n, TILE, PANEL);
+                add_real(theta, &source.numbers, n, (weights, view), link.gains.1.numbers);
+            }
         }
     }
 
@@ -558,29 +575,32 @@ fn add_real(theta: &mut [Wide], x: &[f32], n: usize, weights: (&[f32], View), ga
     multiply_add(out, (x, View::rows(rows, n)), weights, gain);
 }
 
-fn add_quantised<'a, R: Fn(usize) -> &'a [Quantum] + Copy>(
+fn add_quantised<'a, R: Fn(usize, usize) -> &'a [Quantum] + Copy>(
     source: &Source,
     n: usize,
     rows: R,
     units: &[f32],
-    start: Option<&Wide>,
-    theta: &mut [Wide],
+    out: Tiles<'_>,
     scratch: &mut Scratch,
 ) {
-    if scratch.sums.len() < theta.len() {
-        scratch.sums.resize(theta.len(), Quantum::ZERO);
+    if scratch.sums.len() < out.theta.len() {
+        scratch.sums.resize(out.theta.len(), Quantum::ZERO);
     }
     let sums = &mut scratch.sums;
-    let row = |i: usize| &rows(i)[0].0;
+    let row = |t: usize, i: usize| &rows(t, i)[0].0;
     match source.bits.form() {
         Form::Words(words, used) => {
-            let tables = &mut scratch.quantised;
-            tables::add_quantised(words, used, row, units, start, theta, sums, tables);
+            tables::add_quantised(words, used, row, units, out, sums, &mut scratch.quantised);
         }
-        Form::Lists(lists) => lists::add_quantised_listed(lists, n, row, units, theta),
+        Form::Lists(lists) => {
+            let n_samples = out.theta.len() / out.n_tiles;
+            for (t, theta) in out.theta.chunks_exact_mut(n_samples.max(1)).enumerate() {
+                lists::add_quantised_listed(lists, n, |i| row(t, i), units, theta);
+            }
+        }
         Form::Pairs(pairs) => {
             let of_strip = &mut scratch.quantised_pairs;
-            add_quantised_pairs(pairs, n, rows, units, start, theta, sums, of_strip);
+            add_quantised_pairs(pairs, n, rows, units, out, sums, of_strip);
         }
     }
 }
@@ -595,17 +615,11 @@ fn add_single<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
 ) {
     match source.bits.form() {
         Form::Words(words, used) => {
-            for half in 0..2 {
-                let row = |i: usize| &row(i).as_chunks::<HALF>().0[half];
-                tables::add_single(words, used, row, gain, half, theta, &mut scratch.single);
-            }
+            tables::add_single(words, used, row, gain, theta, &mut scratch.single);
         }
         Form::Lists(lists) => lists::add_single_listed(lists, n, row, gain, theta),
         Form::Pairs(pairs) => {
-            for half in 0..2 {
-                let row = |i: usize| &row(i).as_chunks::<HALF>().0[half];
-                add_single_pairs(pairs, n, row, gain, half, theta, &mut scratch.single_pairs);
-            }
+            add_single_pairs(pairs, n, row, gain, theta, &mut scratch.single_pairs);
         }
     }
 }

@@ -9,15 +9,18 @@
 //! a layer that sees $\kappa_l$ tied copies of each neighbour. Greedy learning needs it, where a
 //! layer has to make do with some of its neighbours; everything else has $\kappa = 1$.
 
-use super::band::{Band, End, Scratch, Source, with_scratch};
+use super::band::{Band, End, Scratch, Source, start_tiles, with_scratch};
 use super::lateral::Coordinates;
 use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
-use harmonium_kernels::line::{TILE, Wide};
+use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::means::Means;
-use harmonium_kernels::response::start_rows;
+use harmonium_kernels::tables::Tiles;
 use serde::{Deserialize, Serialize};
+
+/// Tiles of a panel.
+pub(crate) const TILES: usize = PANEL / TILE;
 
 /// In which numbers samplers multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -73,6 +76,11 @@ struct Input {
 }
 
 impl EngineLayer {
+    /// How many tiles a panel has: one where the layer ends in its first.
+    pub(crate) fn tiles_of(&self, panel: usize) -> usize {
+        TILES.min(self.len.div_ceil(TILE) - panel * TILES)
+    }
+
     /// Follows the bias.
     pub(crate) fn set_lines(&mut self) {
         let scale = self.copies * self.scale;
@@ -284,41 +292,43 @@ impl Engine {
         })
     }
 
-    /// Writes $\kappa s\theta$ of tile `tile` of layer `l` for as many samples as the sources hold.
-    pub(crate) fn theta_tile(
+    /// Writes $\kappa s\theta$ of panel `panel` of layer `l`, tile after tile, for as many samples as
+    /// the sources hold.
+    pub(crate) fn theta_panel(
         &self,
         l: LayerId,
-        tile: usize,
+        panel: usize,
         sources: &[Source],
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        self.theta_tile_from(l, |_| true, tile, sources, theta, scratch);
+        self.theta_panel_from(l, |_| true, panel, sources, theta, scratch);
     }
 
     /// The same with what some of the neighbours send.
-    pub(crate) fn theta_tile_from(
+    pub(crate) fn theta_panel_from(
         &self,
         l: LayerId,
         from: impl Fn(LayerId) -> bool,
-        tile: usize,
+        panel: usize,
         sources: &[Source],
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        let mut start = Some(&self.layers[l.0].lines[tile]);
+        let (tile, n_tiles) = (panel * TILES, self.layers[l.0].tiles_of(panel));
+        let mut start = Some(&self.layers[l.0].lines[tile..tile + n_tiles]);
         for band in &self.bands {
             for (c, link) in band.links.iter().enumerate() {
                 if band.layer == l && from(link.source) {
-                    let source = &sources[link.source.0];
-                    band.add_to_columns(c, tile, source, start.take(), theta, scratch);
+                    let out = Tiles { theta: &mut *theta, start: start.take(), n_tiles };
+                    band.add_to_columns(c, tile, &sources[link.source.0], out, scratch);
                 } else if link.source == l && from(band.layer) {
-                    let source = &sources[band.layer.0];
-                    band.add_to_rows(c, tile, source, start.take(), theta, scratch);
+                    let out = Tiles { theta: &mut *theta, start: start.take(), n_tiles };
+                    band.add_to_rows(c, tile, &sources[band.layer.0], out, scratch);
                 }
             }
         }
-        start.inspect(|line| start_rows(theta, line));
+        start_tiles(&mut Tiles { theta, start, n_tiles });
     }
 
     /// Adds to `theta`, rows of $\kappa s\theta$ of layer `l`, what the numbers $x - t$ of layer `m`
@@ -369,8 +379,8 @@ impl Engine {
         let mut sources = Vec::new();
         move |x, theta| {
             self.prepare(l, x, &mut sources);
-            for (tile, theta) in theta.chunks_exact_mut(x.n_rows()).enumerate() {
-                with_scratch(|scratch| self.theta_tile(l, tile, &sources, theta, scratch));
+            for (panel, theta) in theta.chunks_mut(TILES * x.n_rows()).enumerate() {
+                with_scratch(|scratch| self.theta_panel(l, panel, &sources, theta, scratch));
             }
         }
     }

@@ -30,7 +30,7 @@ pub use temper::Base;
 pub(crate) use band::{Scratch, Source, with_scratch};
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
-pub(crate) use engine::EngineLayer;
+pub(crate) use engine::{EngineLayer, TILES};
 pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};
 pub(crate) use layer::own_energy;
 pub use learn::TileMeans;

@@ -18,8 +18,8 @@ use super::walk::{Heat, Response, Walk};
 use super::{Clamp, free_layers};
 use crate::error::Error;
 use crate::machine::{
-    Base, Engine, LayerId, Machine, Meaning, Precision, Source, State, add_input, pair_energy,
-    with_scratch,
+    Base, Engine, LayerId, Machine, Meaning, Precision, Source, State, TILES, add_input,
+    pair_energy, with_scratch,
 };
 use crate::units::{Draw, Units};
 use harmonium_kernels::dense::dot;
@@ -31,9 +31,6 @@ use rayon::prelude::*;
 
 /// Numbers to work on below which waking other threads costs more than they save.
 const WORTH_THREADS: usize = 50_000;
-
-/// Tiles of one word of packed bits.
-const TILES: usize = 64 / TILE;
 
 /// A machine between its base and itself, seen through the layers that are not summed out.
 pub(crate) struct Collapsed<'a> {
@@ -382,10 +379,9 @@ impl<'a> Collapsed<'a> {
         let parallel = self.worth_threads(n_rows);
         let (engine, sources) = (self.engine, &self.sources);
         let visit = |(p, (theta, panel)): (usize, (&mut [Wide], &mut Panel))| {
-            for (half, theta) in theta.chunks_exact_mut(n_rows).enumerate() {
-                let tile = p * TILES + half;
-                with_scratch(|scratch| engine.theta_tile(l, tile, sources, theta, scratch));
-                respond(tile, theta, panel);
+            with_scratch(|scratch| engine.theta_panel(l, p, sources, theta, scratch));
+            for (half, theta) in theta.chunks_exact(n_rows).enumerate() {
+                respond(p * TILES + half, theta, panel);
                 for (word, &bits) in panel.words.iter_mut().zip(&panel.bits) {
                     *word |= u64::from(bits) << (half * TILE);
                 }

@@ -17,6 +17,7 @@ use harmonium_kernels::lateral::{
 };
 use harmonium_kernels::line::{Line, PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
+use harmonium_kernels::tables::Tiles;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -152,7 +153,8 @@ impl Visit<'_> {
                     *theta = self.input_of(tile, row);
                     theta.0.iter_mut().zip(band.lines[tile].0).for_each(|(t, s)| *t += s);
                 }
-                with_scratch(|s| band.band.add_to_columns(0, tile, &source, None, &mut theta, s));
+                let out = Tiles { theta: &mut theta, start: None, n_tiles: 1 };
+                with_scratch(|s| band.band.add_to_columns(0, tile, &source, out, s));
                 for (group, theta) in theta.chunks(LANES).enumerate() {
                     let at = group * PANEL + tile % 2 * TILE;
                     to_lanes(theta, &mut lanes[at..at + TILE]);

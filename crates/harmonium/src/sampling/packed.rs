@@ -9,7 +9,7 @@ use super::lateral;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
 use crate::machine::{
     Dense, Engine, Lateral, LayerId, LayerState, Meaning, Neighbours, Precision, Source, State,
-    TileMeans, with_scratch,
+    TILES, TileMeans, with_scratch,
 };
 use crate::units::Units;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
@@ -143,15 +143,13 @@ fn sample_bits(
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);
             let mut bits = std::mem::take(&mut scratch.words);
-            theta.resize(n_rows, Wide::ZERO);
+            let n_tiles = layer.tiles_of(panel);
+            theta.resize(TILES * n_rows, Wide::ZERO);
             bits.resize(n_rows, 0);
-            for half in 0..PANEL / TILE {
-                let tile = panel * 2 + half;
-                if tile * TILE >= layer.len {
-                    continue;
-                }
-                let theta = &mut theta[..n_rows];
-                engine.theta_tile(l, tile, sources, theta, scratch);
+            engine.theta_panel(l, panel, sources, &mut theta[..n_tiles * n_rows], scratch);
+            for half in 0..n_tiles {
+                let tile = panel * TILES + half;
+                let theta = &mut theta[half * n_rows..(half + 1) * n_rows];
                 if !betas.is_empty() {
                     temper(theta, betas, &base_line(walk, l, tile));
                 }
@@ -171,11 +169,11 @@ fn sample_bits(
     if means.is_empty() {
         each_panel(words, n_rows, parallel, |panel, words| work(panel, words, &mut []));
     } else if parallel && rayon::current_num_threads() > 1 {
-        let panels = words.par_chunks_mut(n_rows).zip(means.par_chunks_mut(n_rows * PANEL / TILE));
+        let panels = words.par_chunks_mut(n_rows).zip(means.par_chunks_mut(n_rows * TILES));
         let panels = panels.enumerate().with_max_len(1);
         panels.for_each(|(panel, (words, means))| work(panel, words, means));
     } else {
-        let panels = words.chunks_mut(n_rows).zip(means.chunks_mut(n_rows * PANEL / TILE));
+        let panels = words.chunks_mut(n_rows).zip(means.chunks_mut(n_rows * TILES));
         panels.enumerate().for_each(|(panel, (words, means))| work(panel, words, means));
     }
     let bits = x.layers[l.0].bits_mut(n_rows);
@@ -317,14 +315,12 @@ fn panels_of_theta_from(
     each_panel(out, n_rows * PANEL, parallel, |panel, out| {
         with_scratch(|scratch| {
             let mut theta = std::mem::take(&mut scratch.theta);
-            theta.resize(n_rows, Wide::ZERO);
-            for half in 0..PANEL / TILE {
-                let tile = panel * 2 + half;
-                if tile * TILE >= len {
-                    continue;
-                }
-                engine.theta_tile_from(l, &from, tile, sources, &mut theta[..n_rows], scratch);
-                for (out, theta) in out.chunks_exact_mut(PANEL).zip(&theta) {
+            let n_tiles = engine.layers()[l.0].tiles_of(panel);
+            theta.resize(TILES * n_rows, Wide::ZERO);
+            let tiles = &mut theta[..n_tiles * n_rows];
+            engine.theta_panel_from(l, &from, panel, sources, tiles, scratch);
+            for (half, theta) in tiles.chunks_exact(n_rows.max(1)).enumerate() {
+                for (out, theta) in out.chunks_exact_mut(PANEL).zip(theta) {
                     out[half * TILE..(half + 1) * TILE].copy_from_slice(&theta.0);
                 }
             }

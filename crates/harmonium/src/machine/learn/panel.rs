@@ -2,15 +2,15 @@
 //! the cache.
 
 use super::{Output, Prepared, Settings, Squares, Velocity};
-use crate::machine::LayerId;
-use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch};
+use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch, Source};
 use crate::machine::state::LayerState;
-use harmonium_kernels::line::{Fields, HALF, PANEL, Row, Single, Sums, TILE, Wide, flat, flat_mut};
+use crate::machine::{LayerId, TILES};
+use harmonium_kernels::line::{Fields, PANEL, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::quantised::update_quantised;
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{Byte, probabilities, sample_means, sum_rows, to_fields};
-use harmonium_kernels::tables::{Sign, subtract_fields, sum_fields, sum_single};
+use harmonium_kernels::tables::{Sign, Tiles, subtract_fields, sum_fields, sum_single};
 use harmonium_kernels::update::{
     Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
 };
@@ -18,10 +18,11 @@ use harmonium_kernels::update::{
 /// Buffers of one panel's step.
 #[derive(Debug, Default)]
 pub(crate) struct PanelBuffers {
-    p: [Vec<Wide>; 2],
+    /// The means of both tiles, one after the other.
+    p: Vec<Wide>,
     fields: Vec<Fields>,
     sums: [Vec<Sums>; 2],
-    weighted: Vec<Single>,
+    weighted: Vec<Wide>,
     whole: Vec<Row>,
     single: Vec<Row>,
 }
@@ -60,10 +61,8 @@ impl PanelWork<'_> {
             rows.resize(n_rows, 0);
         }
         output.squares = Squares::default();
-        for half in 0..2 {
-            buffers.p[half].resize(n_rows, Wide::ZERO);
-            self.means(p, half, panel, &mut buffers.p[half][..n_rows], output, scratch);
-        }
+        buffers.p.resize(TILES * n_rows, Wide::ZERO);
+        self.means(p, panel, &mut buffers.p, output, scratch);
         let fields = |link: &Link| self.prepared.fields[link.source.0];
         if self.links.iter().any(fields) {
             self.round(p, &mut buffers);
@@ -78,50 +77,106 @@ impl PanelWork<'_> {
         scratch.panel = buffers;
     }
 
-    /// The probabilities of one tile for the rows of both sides, their sums, and samples where
+    /// The probabilities of a panel for the rows of both sides, their sums, and samples where
     /// they are asked for.
     fn means(
         &self,
         p: usize,
-        half: usize,
         panel: &[Panel],
         out: &mut [Wide],
         output: &mut Output,
         scratch: &mut Scratch,
     ) {
-        let tile = 2 * p + half;
-        if tile * TILE >= self.len {
-            out.fill(Wide::ZERO);
-            output.means.iter_mut().for_each(|m| m.0[half * TILE..][..TILE].fill(0.0));
-            return;
-        }
-        let it = self.prepared;
-        let (data, model) = out.split_at_mut(it.n[0]);
+        let n_rows = self.prepared.weights.len();
+        let n_tiles = TILES.min(self.len.div_ceil(TILE) - p * TILES);
+        let (out, beyond) = out.split_at_mut(n_tiles * n_rows);
+        beyond.fill(Wide::ZERO);
+        let lines = &self.lines[p * TILES..p * TILES + n_tiles];
         if self.stacked {
-            let mut start = Some(&self.lines[tile]);
-            for (link, panel) in self.links.iter().zip(panel) {
-                let source = &it.stacked[link.source.0];
-                panel.add(link, tile, source, start.take(), out, scratch);
-            }
+            let sources = &self.prepared.stacked;
+            self.add_links(
+                p,
+                panel,
+                sources,
+                Tiles { theta: out, start: Some(lines), n_tiles },
+                scratch,
+            );
             probabilities(out);
         } else {
-            for (k, rows) in [data, model].into_iter().enumerate() {
-                if let Some((state, scale, shift)) = self.sides[k] {
-                    gather(state, tile, self.len, (scale, shift), rows);
-                    continue;
-                }
-                if let Some(known) = self.known[k] {
-                    rows.copy_from_slice(&known[tile * rows.len()..][..rows.len()]);
-                    continue;
-                }
-                let mut start = Some(&self.lines[tile]);
-                for (link, panel) in self.links.iter().zip(panel) {
-                    let source = &it.apart[k][link.source.0];
-                    panel.add(link, tile, source, start.take(), rows, scratch);
-                }
-                probabilities(rows);
+            for k in 0..2 {
+                self.means_of_side(k, p, panel, out, scratch);
             }
         }
+        for half in 0..TILES {
+            let Some(out) = out.get_mut(half * n_rows..(half + 1) * n_rows) else {
+                output.means.iter_mut().for_each(|m| m.0[half * TILE..][..TILE].fill(0.0));
+                continue;
+            };
+            self.finish_means(p * TILES + half, out, output, scratch);
+        }
+    }
+
+    /// Adds what all links bring to the tiles of panel `p`.
+    fn add_links(
+        &self,
+        p: usize,
+        panel: &[Panel],
+        sources: &[Source],
+        mut out: Tiles<'_>,
+        scratch: &mut Scratch,
+    ) {
+        for (link, panel) in self.links.iter().zip(panel) {
+            let Tiles { theta, start, n_tiles } = &mut out;
+            let out = Tiles { theta, start: start.take(), n_tiles: *n_tiles };
+            panel.add(link, p * TILES, &sources[link.source.0], out, scratch);
+        }
+    }
+
+    /// The probabilities of a panel for the rows of side `k`, where the sides are not stacked.
+    fn means_of_side(
+        &self,
+        k: usize,
+        p: usize,
+        panel: &[Panel],
+        out: &mut [Wide],
+        scratch: &mut Scratch,
+    ) {
+        let it = self.prepared;
+        let n_rows = it.weights.len();
+        let rows = if k == 0 { 0..it.n[0] } else { it.n[0]..n_rows };
+        let mut tiles = out.chunks_exact_mut(n_rows.max(1)).map(|tile| &mut tile[rows.clone()]);
+        if let Some((state, scale, shift)) = self.sides[k] {
+            for (tile, out) in (p * TILES..).zip(tiles) {
+                gather(state, tile, self.len, (scale, shift), out);
+            }
+        } else if let Some(known) = self.known[k] {
+            for (tile, out) in (p * TILES..).zip(tiles) {
+                out.copy_from_slice(&known[tile * rows.len()..][..rows.len()]);
+            }
+        } else {
+            let n_tiles = tiles.len();
+            let mut theta = std::mem::take(&mut scratch.theta);
+            theta.resize(n_tiles * rows.len(), Wide::ZERO);
+            let start = Some(&self.lines[p * TILES..p * TILES + n_tiles]);
+            let side = Tiles { theta: &mut theta, start, n_tiles };
+            self.add_links(p, panel, &it.apart[k], side, scratch);
+            probabilities(&mut theta);
+            for theta in theta.chunks_exact(rows.len().max(1)) {
+                tiles.next().into_iter().for_each(|out| out.copy_from_slice(theta));
+            }
+            scratch.theta = theta;
+        }
+    }
+
+    /// The sums of the probabilities of one tile, and samples where they are asked for.
+    fn finish_means(
+        &self,
+        tile: usize,
+        out: &mut [Wide],
+        output: &mut Output,
+        scratch: &mut Scratch,
+    ) {
+        let (it, half) = (self.prepared, tile % TILES);
         // Columns beyond the last are no units: they must not learn.
         let width = TILE.min(self.len - tile * TILE);
         if width < TILE {
@@ -163,9 +218,10 @@ impl PanelWork<'_> {
         buffers.fields.resize(n_rows, Fields::ZERO);
         for (half, byte) in [Byte::Low, Byte::High].into_iter().enumerate() {
             let site = Site::new(0, 0, self.layer.0);
-            let tile = u32::try_from(2 * p + half).unwrap_or(u32::MAX);
+            let tile = u32::try_from(TILES * p + half).unwrap_or(u32::MAX);
             let dither = self.settings.stream.tile(site, tile).map(|w| w >> 24);
-            to_fields(&buffers.p[half][..n_rows], &dither, byte, &mut buffers.fields);
+            let means = &buffers.p[half * n_rows..(half + 1) * n_rows];
+            to_fields(means, &dither, byte, &mut buffers.fields);
         }
     }
 
@@ -235,34 +291,34 @@ impl PanelWork<'_> {
         }
         let ranges = [0..it.n[0], it.n[0]..n_rows];
         let is_bits = [0, 1].map(|k: usize| it.columns[k][link.source.0].is_bits);
-        for sub in 0..PANEL / HALF {
-            if p * PANEL + sub * HALF >= self.len || is_bits == [false; 2] {
+        for half in 0..TILES {
+            if p * PANEL + half * TILE >= self.len || is_bits == [false; 2] {
                 continue;
             }
             for k in (0..2).filter(|&k| is_bits[k]) {
-                let rows = &means[sub / 2][ranges[k].clone()];
+                let rows = &means[half * n_rows..][ranges[k].clone()];
                 let (n, weights) = (rows.len(), &it.weights[ranges[k].clone()]);
                 let words = it.columns[k][link.source.0].words.as_slice();
-                let part = |r: usize| &rows[r].0.as_chunks::<HALF>().0[sub % 2];
+                let part = |r: usize| &rows[r].0;
                 let (starts, sums) = (k == 0, &mut single[..n_used]);
                 let tables = &mut scratch.single;
                 if it.uniform[k].is_some() {
                     let factor = link.gain * weights.first().unwrap_or(&0.0);
-                    sum_single(words, n, part, factor, sub, starts, sums, tables);
+                    sum_single(words, n, part, factor, half, starts, sums, tables);
                     continue;
                 }
-                weighted.resize(n, Single::ZERO);
+                weighted.resize(n, Wide::ZERO);
                 for (r, (out, w)) in weighted.iter_mut().zip(weights).enumerate() {
                     out.0.iter_mut().zip(part(r)).for_each(|(o, x)| *o = link.gain * w * x);
                 }
-                sum_single(words, n, |r| &weighted[r].0, 1.0, sub, starts, sums, tables);
+                sum_single(words, n, |r| &weighted[r].0, 1.0, half, starts, sums, tables);
             }
         }
         for k in (0..2).filter(|&k| !is_bits[k]) {
             let range = ranges[k].clone();
             let n = range.len();
             whole.resize(n, Row::ZERO);
-            for (half, means) in means.iter().enumerate() {
+            for (half, means) in means.chunks_exact(n_rows.max(1)).enumerate() {
                 let rows = whole.iter_mut().zip(&means[range.clone()]);
                 for ((out, row), w) in rows.zip(&it.weights[range.clone()]) {
                     let out = &mut out.0[half * TILE..(half + 1) * TILE];

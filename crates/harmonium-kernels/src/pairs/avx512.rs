@@ -1,0 +1,83 @@
+//! Sums of pairs, two lines of 64 bytes for each entry.
+
+use super::{BEYOND, ENTRIES, FOUR, HALF, Line, TILE};
+use std::arch::asm;
+use std::arch::x86_64::__m512i;
+use std::mem::transmute;
+
+/// Declares what adds to the sums of four samples the lines that their entries name: one each, as the
+/// version for AVX2 does, or two.
+///
+/// Where a line stands costs as many instructions for two as for one, and a core that reads two
+/// lines a cycle would wait for them: so two tiles go together where there are samples enough. The
+/// address stands in one register, since an instruction with two would be taken apart.
+macro_rules! gather {
+    ($name:ident, $number:ty, $len:ident, $add:literal, $shift:literal, [$($part:literal: $a:ident $b:ident $c:ident $d:ident),*]) => {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+        #[expect(unsafe_code, reason = "a loop whose order is the point of it")]
+        pub(super) fn $name(
+            table: &[[Line<$number, $len>; $shift - 5]; ENTRIES],
+            entries: &[[u8; FOUR]],
+            sums: [[[$number; $len]; $shift - 5]; FOUR],
+        ) -> [[[$number; $len]; $shift - 5]; FOUR] {
+            let n = entries.len() - BEYOND;
+            if n == 0 {
+                return sums;
+            }
+            // SAFETY: a line is a register, and any bits are valid in both. The loop ends after
+            // `n` turns and reads `n + BEYOND` entries, as many as there are. A turn turns each
+            // byte of an entry to the place of one or two lines of 64 bytes: at most the 255th of
+            // 256 such places. It writes to its registers alone.
+            unsafe {
+                let [[$(mut $a),*], [$(mut $b),*], [$(mut $c),*], [$(mut $d),*]]:
+                    [[__m512i; $shift - 5]; FOUR] = transmute(sums);
+                asm!(
+                    "mov {now:e}, [{entry}]",
+                    "mov {next:e}, [{entry} + 4]",
+                    ".p2align 5",
+                    "2:",
+                    "rorx {at:e}, {now:e}, {first}",
+                    "and {at:e}, {mask}",
+                    "add {at}, {table}",
+                    $(concat!($add, " {", stringify!($a), "}, {", stringify!($a), "}, [{at} + ", $part, "]"),)*
+                    "rorx {at:e}, {now:e}, {second}",
+                    "and {at:e}, {mask}",
+                    "add {at}, {table}",
+                    $(concat!($add, " {", stringify!($b), "}, {", stringify!($b), "}, [{at} + ", $part, "]"),)*
+                    "rorx {at:e}, {now:e}, {third}",
+                    "and {at:e}, {mask}",
+                    "add {at}, {table}",
+                    $(concat!($add, " {", stringify!($c), "}, {", stringify!($c), "}, [{at} + ", $part, "]"),)*
+                    "rorx {at:e}, {now:e}, {fourth}",
+                    "and {at:e}, {mask}",
+                    "add {at}, {table}",
+                    $(concat!($add, " {", stringify!($d), "}, {", stringify!($d), "}, [{at} + ", $part, "]"),)*
+                    "mov {now:e}, {next:e}",
+                    "mov {next:e}, [{entry} + 8]",
+                    "add {entry}, 4",
+                    "cmp {entry}, {end}",
+                    "jne 2b",
+                    now = out(reg) _,
+                    next = out(reg) _,
+                    at = out(reg) _,
+                    entry = inout(reg) entries.as_ptr() => _,
+                    end = in(reg) entries[n..].as_ptr(),
+                    table = in(reg) table.as_ptr(),
+                    mask = const 0xff << $shift,
+                    first = const 32 - $shift,
+                    second = const (40 - $shift) % 32,
+                    third = const 16 - $shift,
+                    fourth = const 24 - $shift,
+                    $($a = inout(zmm_reg) $a, $b = inout(zmm_reg) $b, $c = inout(zmm_reg) $c, $d = inout(zmm_reg) $d,)*
+                    options(pure, readonly, nostack),
+                );
+                transmute([[$($a),*], [$($b),*], [$($c),*], [$($d),*]])
+            }
+        }
+    };
+}
+gather!(gather_single, f32, HALF, "vaddps", 6, [0: a b c d]);
+gather!(gather_quantised, i16, TILE, "vpaddw", 6, [0: a b c d]);
+gather!(gather_single_two, f32, HALF, "vaddps", 7, [0: a b c d, 64: e f g h]);
+gather!(gather_quantised_two, i16, TILE, "vpaddw", 7, [0: a b c d, 64: e f g h]);
