@@ -4,9 +4,11 @@
 //! for both orientations. The scale is such that neither a subset of the square's rows nor one of
 //! its columns can leave 16 bits: the update counts what is needed to know.
 
-use crate::dispatch::fast;
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::line::{HALF, PANEL, Quantum, Row, TILE};
 use crate::tables::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use crate::update::advance_register;
 use crate::update::{
     BOTH, Dot, Dots, FREE, Gradient, RankOne, SQUARES, Slope, Step, add_columns, advance,
     specialise,
@@ -154,11 +156,10 @@ struct Strip<'a> {
 }
 
 impl Strip<'_> {
-    /// Where columns `16 part..16 part + 16` of row `k` stand.
+    /// Where columns `32 part..32 part + 32` of row `k` stand.
     #[inline(always)]
-    fn half(&mut self, k: usize, part: usize) -> &mut [i16; HALF] {
-        let line = if part < 2 { &mut self.low[k] } else { &mut self.high[k] };
-        &mut line.0.as_chunks_mut::<HALF>().0[part % 2]
+    fn line(&mut self, k: usize, part: usize) -> &mut [i16; TILE] {
+        if part == 0 { &mut self.low[k].0 } else { &mut self.high[k].0 }
     }
 
     /// Columns `16 part..16 part + 16` of all rows; rows that are missing are zero.
@@ -195,14 +196,26 @@ impl Strip<'_> {
 
     /// Transposes and counts what stands in the rows, while it is in the nearest cache.
     #[inline(always)]
-    fn finish<const WIDE: bool>(&mut self) {
+    fn finish<const SET: u8>(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        if SET == WIDEST
+            && let (Ok(low), Ok(high)) = ((&*self.low).try_into(), (&*self.high).try_into())
+        {
+            let Self { backward, place, columns, rows, .. } = self;
+            #[expect(unsafe_code, reason = "a function with more features")]
+            // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+            unsafe {
+                avx512::finish(low, high, backward, *place, columns, rows);
+            }
+            return;
+        }
         let mut rows = Tally::<HALF>::ZERO;
         for part in 0..PANEL / HALF {
             let square = self.square(part);
             self.count(part, &square);
             let (left, right) = self.backward[part * HALF..(part + 1) * HALF].split_at_mut(8);
-            let pairs = transpose_pair::<WIDE>(square);
-            count_pairs::<WIDE>(&mut rows, &pairs);
+            let pairs = transpose_pair::<SET>(square);
+            count_pairs::<SET>(&mut rows, &pairs);
             for ((pair, left), right) in pairs.iter().zip(left).zip(right) {
                 let (halves, _) = pair.as_chunks::<8>();
                 left.0.as_chunks_mut::<8>().0[self.place] = halves[0];
@@ -218,11 +231,13 @@ impl Strip<'_> {
 
 fast! {
     fn quantise_block[](weights: &[Row], block: usize, scale: f32, copies: &mut Copies)
-        = quantise_block_in::<false>, wide quantise_block_in::<true>;
+        = quantise_block_in::<PORTABLE>,
+        wide quantise_block_in::<WIDE>,
+        widest quantise_block_in::<WIDEST>;
 }
 
 #[inline(always)]
-fn quantise_block_in<const WIDE: bool>(
+fn quantise_block_in<const SET: u8>(
     weights: &[Row],
     block: usize,
     scale: f32,
@@ -233,11 +248,11 @@ fn quantise_block_in<const WIDE: bool>(
     for first in (block * BLOCK..n.min((block + 1) * BLOCK)).step_by(8) {
         let mut strip = copies.strip(first, n);
         for (k, row) in weights[first..n.min(first + 8)].iter().enumerate() {
-            for (part, w) in row.0.as_chunks::<HALF>().0.iter().enumerate() {
-                *strip.half(k, part) = quantise_half::<WIDE>(*w, scale);
+            for (part, w) in row.0.as_chunks::<TILE>().0.iter().enumerate() {
+                *strip.line(k, part) = quantise_line::<SET>(*w, scale);
             }
         }
-        strip.finish::<WIDE>();
+        strip.finish::<SET>();
     }
 }
 
@@ -260,11 +275,13 @@ fast! {
         copies: &mut Copies,
         scales: &[f32],
         dots: Dots<'_>,
-    ) = update_quantised_in::<false, K, G>, wide update_quantised_in::<true, K, G>;
+    ) = update_quantised_in::<PORTABLE, K, G>,
+        wide update_quantised_in::<WIDE, K, G>,
+        widest update_quantised_in::<WIDEST, K, G>;
 }
 
 #[inline(always)]
-fn update_quantised_in<const WIDE: bool, const K: usize, G: Gradient>(
+fn update_quantised_in<const SET: u8, const K: usize, G: Gradient>(
     gradient: &G,
     terms: RankOne<'_, K>,
     step: Step,
@@ -276,7 +293,7 @@ fn update_quantised_in<const WIDE: bool, const K: usize, G: Gradient>(
 ) {
     let moves = step.moves(velocity, weights.len());
     let arguments = (gradient, terms, step, weights, velocity, copies, scales, dots);
-    specialise!(step, moves, |P, M| move_quantised::<K, P, M, WIDE, G>(arguments));
+    specialise!(step, moves, |P, M| move_quantised::<K, P, M, SET, G>(arguments));
 }
 
 /// All arguments of [`update_quantised`].
@@ -294,7 +311,7 @@ type Arguments<'a, const K: usize, G> = (
 /// Eight rows at a time: moved, rounded and multiplied row by row, then copied and counted down the
 /// columns.
 #[inline(always)]
-fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, G: Gradient>(
+fn move_quantised<const K: usize, const P: u8, const M: bool, const SET: u8, G: Gradient>(
     (gradient, terms, step, weights, velocity, copies, scales, dots): Arguments<'_, K, G>,
 ) {
     let n = weights.len();
@@ -322,24 +339,38 @@ fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, 
             }
             let (w, row) = (&mut weights[i], slope.row(i));
             let mut dot = Dot::ZERO;
-            for part in 0..PANEL / HALF {
-                let mut half = [0.0; HALF];
-                for (k, eight) in half.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    let part = 2 * part + k;
-                    let moved;
-                    (*eight, moved) =
-                        advance::<K, P, M, 8, G>(&slope, row, step.momentum, part, w, v);
-                    if K > 0 {
-                        dot.add(part, moved, dots.column_shifts);
+            for part in 0..PANEL / TILE {
+                let mut line = [0.0; TILE];
+                #[cfg(target_arch = "x86_64")]
+                if SET == WIDEST {
+                    for (k, half) in line.as_chunks_mut::<HALF>().0.iter_mut().enumerate() {
+                        let part = 2 * part + k;
+                        let (after, moved) =
+                            advance_register::<K, P, M, G>(&slope, row, step.momentum, part, w, v);
+                        *half = after.lanes();
+                        if K > 0 {
+                            dot.add_register(part, moved, dots.column_shifts);
+                        }
                     }
                 }
-                *strip.half(i - first, part) = quantise_half::<WIDE>(half, scale);
+                if SET != WIDEST {
+                    for (k, eight) in line.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                        let part = 4 * part + k;
+                        let moved;
+                        (*eight, moved) =
+                            advance::<K, P, M, 8, G>(&slope, row, step.momentum, part, w, v);
+                        if K > 0 {
+                            dot.add(part, moved, dots.column_shifts);
+                        }
+                    }
+                }
+                *strip.line(i - first, part) = quantise_line::<SET>(line, scale);
             }
             if K > 0 {
                 rows[i] = dot.total();
             }
         }
-        strip.finish::<WIDE>();
+        strip.finish::<SET>();
         if K > 0 {
             add_columns(moving, &row_shifts[first..end], &mut columns);
         }
@@ -349,11 +380,27 @@ fn move_quantised<const K: usize, const P: u8, const M: bool, const WIDE: bool, 
     }
 }
 
-/// Sixteen weights rounded to 16 bits.
+/// 32 weights rounded to 16 bits.
 #[inline(always)]
-fn quantise_half<const WIDE: bool>(w: [f32; HALF], scale: f32) -> [i16; HALF] {
+fn quantise_line<const SET: u8>(w: [f32; TILE], scale: f32) -> [i16; TILE] {
     #[cfg(target_arch = "x86_64")]
-    if WIDE {
+    if SET == WIDEST {
+        #[expect(unsafe_code, reason = "a function with more features")]
+        // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+        return unsafe { avx512::quantise(w, scale) };
+    }
+    let mut q = [0; TILE];
+    for (q, w) in q.as_chunks_mut::<HALF>().0.iter_mut().zip(w.as_chunks::<HALF>().0) {
+        *q = quantise_half::<SET>(*w, scale);
+    }
+    q
+}
+
+/// Half of them.
+#[inline(always)]
+fn quantise_half<const SET: u8>(w: [f32; HALF], scale: f32) -> [i16; HALF] {
+    #[cfg(target_arch = "x86_64")]
+    if SET >= WIDE {
         return x86::quantise_half(w, scale);
     }
     let mut q = [0; HALF];
@@ -365,9 +412,9 @@ fn quantise_half<const WIDE: bool>(w: [f32; HALF], scale: f32) -> [i16; HALF] {
 
 /// Adds eight pairs of columns to the tally of their rows.
 #[inline(always)]
-fn count_pairs<const WIDE: bool>(rows: &mut Tally<HALF>, pairs: &[[i16; HALF]; 8]) {
+fn count_pairs<const SET: u8>(rows: &mut Tally<HALF>, pairs: &[[i16; HALF]; 8]) {
     #[cfg(target_arch = "x86_64")]
-    if WIDE {
+    if SET >= WIDE {
         x86::count_pairs(rows, pairs);
         return;
     }
@@ -376,9 +423,9 @@ fn count_pairs<const WIDE: bool>(rows: &mut Tally<HALF>, pairs: &[[i16; HALF]; 8
 
 /// Transposes 8 × 16 into eight pairs of columns: `j` and `j + 8`.
 #[inline(always)]
-fn transpose_pair<const WIDE: bool>(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
+fn transpose_pair<const SET: u8>(x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8] {
     #[cfg(target_arch = "x86_64")]
-    if WIDE {
+    if SET >= WIDE {
         return x86::transpose_pair(x);
     }
     let mut out = [[0; HALF]; 8];
@@ -460,6 +507,9 @@ fn add_row_sums_portable(weights: &[Row], sums: &mut [[f32; 2]]) {
         out[1] += down.iter().sum::<f32>();
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 /// Rounding, transposing and counting by AVX2.
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! The fused update of a panel of weights, and its transposed copy in single precision.
 
-use crate::dispatch::fast;
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::line::{HALF, PANEL, Row, Sums, TILE, Wide};
 use crate::tables::LEVELS;
 use std::ops::Range;
@@ -174,6 +174,47 @@ pub(crate) fn advance<const K: usize, const P: u8, const M: bool, const N: usize
     (*w, moved)
 }
 
+/// [`advance`] for 16 columns by AVX-512, for code that is compiled for it: the compiler takes sixteen lanes apart.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn advance_register<const K: usize, const P: u8, const M: bool, G: Gradient>(
+    slope: &Slope<'_, K, G>,
+    (row, factors): (G::Row, [f32; K]),
+    momentum: f32,
+    part: usize,
+    w: &mut Row,
+    v: &mut Row,
+) -> (Register, Register) {
+    let (w, v) =
+        (&mut w.0.as_chunks_mut::<HALF>().0[part], &mut v.0.as_chunks_mut::<HALF>().0[part]);
+    let before = Register::of(w);
+    let add = |x: Register| {
+        let mut x = slope.gradient.add_register(row, part, x);
+        for k in 0..K {
+            let z = Register::of(&slope.terms.columns[k].0.as_chunks::<HALF>().0[part]);
+            x = x.add_scaled(z, factors[k]);
+        }
+        if P != FREE {
+            x = x.add_scaled(before, slope.decay);
+        }
+        if P == BOTH {
+            x = x.minus_signed(before, slope.l1);
+        }
+        x
+    };
+    if !M && K == 0 {
+        // Nobody asks for the update itself.
+        let after = add(before);
+        *w = after.lanes();
+        return (after, Register::ZERO);
+    }
+    let moved = add(if M { Register::of(v).times(momentum) } else { Register::ZERO });
+    let after = before.plus(moved);
+    *v = moved.lanes();
+    *w = after.lanes();
+    (after, moved)
+}
+
 /// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
 /// $\sum_j \Delta w_{ij} z_j$ for each row.
 #[derive(Debug)]
@@ -206,11 +247,13 @@ fast! {
         velocity: &mut [Row],
         dots: Dots<'_>,
         transposed: &mut [Wide],
-    ) = update_portable;
+    ) = update_in::<PORTABLE, K, G>,
+        wide update_in::<WIDE, K, G>,
+        widest update_in::<WIDEST, K, G>;
 }
 
 #[inline(always)]
-fn update_portable<const K: usize, G: Gradient>(
+fn update_in<const SET: u8, const K: usize, G: Gradient>(
     gradient: &G,
     terms: RankOne<'_, K>,
     step: Step,
@@ -222,13 +265,13 @@ fn update_portable<const K: usize, G: Gradient>(
     let slope = Slope::new(gradient, terms, step, step.rate);
     let momentum = step.momentum;
     let moves = step.moves(velocity, weights.len());
-    specialise!(step, moves, |P, M| update_rows::<K, P, M, G>(
+    specialise!(step, moves, |P, M| update_rows::<SET, K, P, M, G>(
         &slope, momentum, weights, velocity, &mut dots, transposed,
     ));
 }
 
 #[inline(always)]
-fn update_rows<const K: usize, const P: u8, const M: bool, G: Gradient>(
+fn update_rows<const SET: u8, const K: usize, const P: u8, const M: bool, G: Gradient>(
     slope: &Slope<'_, K, G>,
     momentum: f32,
     weights: &mut [Row],
@@ -249,10 +292,22 @@ fn update_rows<const K: usize, const P: u8, const M: bool, G: Gradient>(
             }
             let (w, row) = (&mut weights[i], slope.row(i));
             let mut dot = Dot::ZERO;
-            for part in 0..PANEL / 8 {
-                let (_, moved) = advance::<K, P, M, 8, G>(slope, row, momentum, part, w, v);
-                if K > 0 {
-                    dot.add(part, moved, dots.column_shifts);
+            #[cfg(target_arch = "x86_64")]
+            if SET == WIDEST {
+                for part in 0..PANEL / HALF {
+                    let (_, moved) =
+                        advance_register::<K, P, M, G>(slope, row, momentum, part, w, v);
+                    if K > 0 {
+                        dot.add_register(part, moved, dots.column_shifts);
+                    }
+                }
+            }
+            if SET != WIDEST {
+                for part in 0..PANEL / 8 {
+                    let (_, moved) = advance::<K, P, M, 8, G>(slope, row, momentum, part, w, v);
+                    if K > 0 {
+                        dot.add(part, moved, dots.column_shifts);
+                    }
                 }
             }
             if K > 0 {
@@ -361,6 +416,14 @@ impl Dot {
         }
     }
 
+    /// Adds columns `16 part..16 part + 16`, for code that is compiled for AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn add_register(&mut self, part: usize, x: Register, y: &Row) {
+        let y = Register::of(&y.0.as_chunks::<HALF>().0[part]);
+        self.0 = Register::of_halves(self.0).add_product(x, y).halves();
+    }
+
     #[inline(always)]
     pub(crate) fn total(self) -> f32 {
         #[cfg(target_arch = "x86_64")]
@@ -396,6 +459,11 @@ pub trait Gradient: Copy {
 
     /// Adds part `part` of it, `N` columns to a part.
     fn add<const N: usize>(&self, row: Self::Row, part: usize, to: [f32; N]) -> [f32; N];
+
+    /// Adds columns `16 part..16 part + 16` of it; only for code that is compiled for AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    fn add_register(&self, row: Self::Row, part: usize, to: Register) -> Register;
 
     /// The same gradient times a factor.
     #[must_use]
@@ -453,6 +521,12 @@ impl<'a> Gradient for FieldSums<'a> {
         to
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn add_register(&self, row: Self::Row, part: usize, to: Register) -> Register {
+        to.add_scaled(Register::of_sums(&row.as_chunks::<HALF>().0[part]), self.unit)
+    }
+
     fn scaled(&self, factor: f32) -> Self {
         Self { unit: factor * self.unit, ..*self }
     }
@@ -475,6 +549,12 @@ impl<'a> Gradient for [FieldSums<'a>; 2] {
     #[inline(always)]
     fn add<const N: usize>(&self, row: Self::Row, part: usize, to: [f32; N]) -> [f32; N] {
         self[1].add(row[1], part, self[0].add(row[0], part, to))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn add_register(&self, row: Self::Row, part: usize, to: Register) -> Register {
+        self[1].add_register(row[1], part, self[0].add_register(row[0], part, to))
     }
 
     fn scaled(&self, factor: f32) -> Self {
@@ -520,10 +600,21 @@ impl<'a> Gradient for SingleSums<'a> {
         to
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn add_register(&self, row: Self::Row, part: usize, to: Register) -> Register {
+        to.add_scaled(Register::of(&row.as_chunks::<HALF>().0[part]), self.unit)
+    }
+
     fn scaled(&self, factor: f32) -> Self {
         Self { unit: factor * self.unit, ..*self }
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+mod register;
+#[cfg(target_arch = "x86_64")]
+pub use register::Register;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn transpose_portable<const N: usize>(x: [[f32; N]; N]) -> [[f32; N]; N] {
