@@ -228,7 +228,8 @@ fast! {
     /// Transposes 64 × 64 bits (Hacker's Delight, 7–3): row $8a + r$ stands in `rows[r][a]`, column
     /// $8a + r$ comes to `[a][r]`. Either way eight words lie next to each other that are treated
     /// alike.
-    fn transpose_64[](rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8] = transpose_64_portable;
+    fn transpose_64[](rows: &[[u64; 8]; 8]) -> [[u64; 8]; 8]
+        = transpose_64_portable, wide transpose_64_portable, widest avx2;
 }
 
 #[inline(always)]

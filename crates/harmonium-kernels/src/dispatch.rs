@@ -15,7 +15,7 @@ pub(crate) enum Set {
     Base,
     /// Registers of 32 bytes, fused multiply-add and the bit instructions that came with them.
     Avx2,
-    /// Registers of 64 bytes and masks.
+    /// Registers of 64 bytes and masks, as Ice Lake and Zen 4 have them.
     Avx512,
 }
 
@@ -41,9 +41,9 @@ impl Set {
         let avx512 = avx2
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi2");
         match (avx2, avx512) {
             (_, true) => Self::Avx512,
             (true, _) => Self::Avx2,
@@ -82,7 +82,8 @@ pub(crate) const WIDEST: u8 = 2;
 /// Declares a function that runs `$portable`, compiled for the best instruction set there is.
 ///
 /// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand, and
-/// `widest $widest` one that may use AVX-512.
+/// `widest $widest` one that may use AVX-512. `widest avx2` keeps to AVX2, where the compiler makes
+/// slower code of more.
 macro_rules! fast {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path;) => {
@@ -99,6 +100,23 @@ macro_rules! fast {
         }
     };
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+        $(-> $ret:ty)? = $portable:path, wide $wide:path, widest avx2;) => {
+        $(#[$meta])*
+        $vis fn $name $($gen)* ($($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::dispatch::set() > $crate::dispatch::Set::Base {
+                #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
+                fn avx2 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
+                    $wide($($arg),*)
+                }
+                #[expect(unsafe_code, reason = "a function with more features must be called so")]
+                // SAFETY: `set` has seen that the machine has these features.
+                return unsafe { avx2($($arg),*) };
+            }
+            $portable($($arg),*)
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path, wide $wide:path, widest $widest:path;) => {
         $(#[$meta])*
         $vis fn $name $($gen)* ($($arg: $ty),*) $(-> $ret)? {
@@ -110,7 +128,7 @@ macro_rules! fast {
                     $wide($($arg),*)
                 }
                 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
-                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
                 fn avx512 $($gen)* ($($arg: $ty),*) $(-> $ret)? {
                     $widest($($arg),*)
                 }

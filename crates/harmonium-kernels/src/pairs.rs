@@ -278,7 +278,7 @@ fast! {
         first: usize,
         listed: &mut [[u8; ROOM]],
         lengths: &mut [usize],
-    ) = list_strip_portable, wide list_strip_wide;
+    ) = list_strip_portable, wide list_strip_wide, widest list_strip_widest;
 }
 
 #[inline(always)]
@@ -318,6 +318,33 @@ fn list_strip_wide<'a, I: Iterator<Item = &'a [u64]>>(
     // SAFETY: as above.
     let pack = |bytes, mask| unsafe { _pext_u64(bytes, mask) };
     list_strip_by(spread, pack, rows, first, listed, lengths);
+}
+
+/// All pairs of a strip at once: which have a first bit, which a second, and then the bytes of those
+/// that have any next to each other.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn list_strip_widest<'a, I: Iterator<Item = &'a [u64]>>(
+    rows: I,
+    first: usize,
+    listed: &mut [[u8; ROOM]],
+    lengths: &mut [usize],
+) {
+    const { assert!(STRIP == 160, "64 pairs and 16") };
+    for ((row, out), length) in rows.zip(listed).zip(lengths) {
+        let word = |k: usize| row.get(first / 64 + k).copied().unwrap_or(0);
+        let [a, b, c] = [word(0), word(1), word(2)];
+        let bits = if first.is_multiple_of(64) {
+            [a, b, c & 0xffff_ffff]
+        } else {
+            [a >> 32 | b << 32, b >> 32 | c << 32, c >> 32]
+        };
+        #[expect(unsafe_code, reason = "a function with more features")]
+        // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+        unsafe {
+            *length = avx512::list(bits, out);
+        }
+    }
 }
 
 /// `spread` gives two bits of 16 to each byte, `pack` moves the bytes of a mask next to each other.

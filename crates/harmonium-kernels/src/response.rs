@@ -4,7 +4,7 @@
 //! below $(2 + |\theta|/8)\,2^{-23}$ for $|\theta| < 87$, and its absolute error below $10^{-7}$
 //! everywhere. A bit needs no division: $u < \sigma(\theta)$ is $u(1 + e^{-\theta}) < 1$.
 
-use crate::dispatch::fast;
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::line::{Fields, TILE, Wide};
 use crate::random::{FULL, Place, Site, Stream, Uniforms};
 use crate::tables::LEVELS;
@@ -115,12 +115,42 @@ fn pack_portable(lanes: [u32; TILE]) -> u32 {
     (0..TILE).fold(0, |bits, l| bits | lanes[l] & 1 << l)
 }
 
-/// Two instructions that every x86-64 has and the compiler does not find by itself.
+/// A bit for each lane in which `x` is below `y`.
+#[inline(always)]
+fn below<const SET: u8>(x: [f32; TILE], y: [f32; TILE]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if SET == WIDEST {
+        return x86::below(x, y);
+    }
+    let mut on = [0; TILE];
+    for l in 0..TILE {
+        on[l] = if x[l] < y[l] { u32::MAX } else { 0 };
+    }
+    pack(on)
+}
+
+/// Instructions that the compiler does not find by itself.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::TILE;
-    use std::arch::x86_64::{__m128i, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32};
+    use std::arch::x86_64::{
+        __m128i, __m512, _CMP_LT_OQ, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+        _mm512_cmp_ps_mask,
+    };
     use std::mem::transmute;
+
+    /// Only for code that is compiled for AVX-512.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "arrays and registers of one size, and AVX-512")]
+    pub(super) fn below(x: [f32; TILE], y: [f32; TILE]) -> u32 {
+        // SAFETY: 128 bytes are two registers of 64, and any bits are valid in both; the callers are
+        // compiled for AVX-512 and run only where it was detected.
+        unsafe {
+            let (x, y): ([__m512; 2], [__m512; 2]) = (transmute(x), transmute(y));
+            let mask = |k: usize| u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x[k], y[k]));
+            mask(0) | mask(1) << 16
+        }
+    }
 
     #[inline(always)]
     #[expect(unsafe_code, reason = "arrays and registers of one size")]
@@ -147,21 +177,27 @@ fast! {
         site: Site,
         tile: u32,
         bits: &mut [u32],
-    ) = sample_portable;
+    ) = sample_in::<PORTABLE>, wide sample_in::<WIDE>, widest sample_in::<WIDEST>;
 }
 
 #[inline(always)]
-fn sample_portable(theta: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+fn sample_in<const SET: u8>(
+    theta: &[Wide],
+    stream: Stream,
+    site: Site,
+    tile: u32,
+    bits: &mut [u32],
+) {
     let mut room = Uniforms::NONE;
     let blocks = theta.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
     for (first, (theta, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
         let uniforms = room.draw((stream, site, tile), first, theta.len());
         for (r, (theta, out)) in theta.iter().zip(bits).enumerate() {
-            let (u, mut on) = (uniforms.row(r), [0; TILE]);
+            let (u, mut x) = (uniforms.row(r), [0.0; TILE]);
             for l in 0..TILE {
-                on[l] = if u[l].mul_add(exp_neg(theta.0[l]), u[l]) < FULL { u32::MAX } else { 0 };
+                x[l] = u[l].mul_add(exp_neg(theta.0[l]), u[l]);
             }
-            *out = pack(on);
+            *out = below::<SET>(x, [FULL; TILE]);
         }
     }
 }
@@ -174,21 +210,27 @@ fast! {
         site: Site,
         tile: u32,
         bits: &mut [u32],
-    ) = sample_means_portable;
+    ) = sample_means_in::<PORTABLE>, wide sample_means_in::<WIDE>, widest sample_means_in::<WIDEST>;
 }
 
 #[inline(always)]
-fn sample_means_portable(p: &[Wide], stream: Stream, site: Site, tile: u32, bits: &mut [u32]) {
+fn sample_means_in<const SET: u8>(
+    p: &[Wide],
+    stream: Stream,
+    site: Site,
+    tile: u32,
+    bits: &mut [u32],
+) {
     let mut room = Uniforms::NONE;
     let blocks = p.chunks(Uniforms::ROWS).zip(bits.chunks_mut(Uniforms::ROWS));
     for (first, (p, bits)) in (0..).step_by(Uniforms::ROWS).zip(blocks) {
         let uniforms = room.draw((stream, site, tile), first, p.len());
         for (r, (p, out)) in p.iter().zip(bits).enumerate() {
-            let (u, mut on) = (uniforms.row(r), [0; TILE]);
+            let (u, mut y) = (uniforms.row(r), [0.0; TILE]);
             for l in 0..TILE {
-                on[l] = if u[l] < p.0[l] * FULL { u32::MAX } else { 0 };
+                y[l] = p.0[l] * FULL;
             }
-            *out = pack(on);
+            *out = below::<SET>(u, y);
         }
     }
 }

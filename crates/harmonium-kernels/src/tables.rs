@@ -171,9 +171,9 @@ fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     used
 }
 
-/// [`build_chunk`] with two lines to an entry; only for code that is compiled for AVX-512.
-macro_rules! build_two {
-    ($name:ident, $number:ty, $len:ident, $by:ident $(, $gain:ident)?) => {
+/// [`build_chunk`] by hand, with one line to an entry or two; only for code that is compiled for AVX-512.
+macro_rules! build_by_hand {
+    ($name:ident, $number:ty, $len:ident, $lines:literal, $by:ident $(, $gain:ident)?) => {
         #[inline(always)]
         fn $name<'a>(
             tables: &mut Tables<$number, $len>,
@@ -185,10 +185,11 @@ macro_rules! build_two {
             let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
             #[cfg(target_arch = "x86_64")]
             for g in 0..used {
-                for w in 0..2 {
+                for w in 0..$lines {
                     let zero = [<$number>::ZERO; $len];
                     let rows = five(first + g * GROUP, end, |i| row(w, i), &zero);
-                    let table = &mut tables.0.as_chunks_mut::<2>().0.as_chunks_mut().0[g];
+                    let lines = tables.0.as_chunks_mut::<$lines>().0;
+                    let table = &mut lines.as_chunks_mut().0[g];
                     #[expect(unsafe_code, reason = "a function with more features")]
                     // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
                     unsafe {
@@ -200,8 +201,9 @@ macro_rules! build_two {
         }
     };
 }
-build_two!(build_singles, f32, HALF, build_single, gain);
-build_two!(build_quanta, i16, TILE, build_quantised);
+build_by_hand!(build_singles, f32, HALF, 2, build_single, gain);
+build_by_hand!(build_quanta, i16, TILE, 2, build_quantised);
+build_by_hand!(build_fields, u16, TILE, 1, build_fields);
 
 /// What the five bits `5 G..5 G + 5` of a word pick from table `G`.
 #[inline(always)]

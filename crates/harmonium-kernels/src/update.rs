@@ -715,7 +715,7 @@ fast! {
     ///
     /// If `out` has no room for 64 columns.
     pub fn transpose_single[](weights: &[Row], first: usize, out: &mut [Wide])
-        = transpose_single_portable, wide transpose_single_wide;
+        = transpose_single_portable, wide transpose_single_wide, widest avx2;
 }
 
 /// Square by square; a macro, since a function that is handed on is not compiled for the

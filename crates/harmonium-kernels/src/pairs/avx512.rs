@@ -1,9 +1,51 @@
-//! Sums of pairs, two lines of 64 bytes for each entry.
+//! Lists of pairs, and sums of them with one or two lines of 64 bytes for each entry.
 
-use super::{BEYOND, ENTRIES, FOUR, HALF, Line, TILE};
+use super::{BEYOND, ENTRIES, FOUR, HALF, Line, ROOM, TILE};
 use std::arch::asm;
-use std::arch::x86_64::__m512i;
+use std::arch::x86_64::{
+    __m512i, _mm512_mask_add_epi8, _mm512_maskz_compress_epi8, _mm512_set1_epi8, _pext_u64,
+};
 use std::mem::transmute;
+
+/// Lists the entries of 160 bits, zeros after the last; says how many there are.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+#[expect(unsafe_code, reason = "arrays and registers of one size")]
+pub(super) fn list(bits: [u64; 3], out: &mut [u8; ROOM]) -> usize {
+    /// 3k for 64 pairs; the last sixteen begin with 192.
+    const PLACES: [u8; 64] = {
+        let (mut places, mut k) = ([0; 64], 0);
+        while k < 64 {
+            #[expect(clippy::cast_possible_truncation, reason = "at most 189")]
+            let place = 3 * k as u8;
+            places[k] = place;
+            k += 1;
+        }
+        places
+    };
+    const FIRST: u64 = 0x5555_5555_5555_5555;
+    let split = |mask: u64| bits.map(|word| _pext_u64(word, mask));
+    let (first, second) = (split(FIRST), split(!FIRST));
+    let (ones, twos) = (_mm512_set1_epi8(1), _mm512_set1_epi8(2));
+    // SAFETY: 64 bytes are a register, and any bits are valid in both.
+    let places: __m512i = unsafe { transmute(PLACES) };
+    let entries = |first: u64, second: u64, places: __m512i| {
+        let one = _mm512_mask_add_epi8(places, first, places, ones);
+        let both = _mm512_mask_add_epi8(one, second, one, twos);
+        let packed = _mm512_maskz_compress_epi8(first | second, both);
+        // SAFETY: as above.
+        let packed: [u8; 64] = unsafe { transmute(packed) };
+        (packed, (first | second).count_ones() as usize)
+    };
+    let many = entries(first[0] | first[1] << 32, second[0] | second[1] << 32, places);
+    let last =
+        _mm512_mask_add_epi8(places, u64::MAX, places, _mm512_set1_epi8(192_u8.cast_signed()));
+    let few = entries(first[2], second[2], last);
+    out[..64].copy_from_slice(&many.0);
+    out[64..].fill(0);
+    out[many.1..many.1 + 16].copy_from_slice(&few.0[..16]);
+    many.1 + few.1
+}
 
 /// Declares what adds to the sums of four samples the lines that their entries name: one each, as the
 /// version for AVX2 does, or two.

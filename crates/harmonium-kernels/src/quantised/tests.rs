@@ -27,7 +27,7 @@ pub(crate) fn check_update<const K: usize, G: Gradient>(
     let (mut w3, mut v3) = (case.weights.clone(), before());
     let (mut twin, copies) = (Room::new(n), &mut portable);
     let dots2 = twin.dots();
-    update_quantised_in::<false, K, G>(
+    update_quantised_in::<PORTABLE, K, G>(
         gradient, rows, step, &mut w3, &mut v3, copies, &scales, dots2,
     );
     assert_same(w, &w3, "update_quantised_portable: weights");
@@ -189,7 +189,7 @@ fn fast_and_portable_agree_on_the_copies() {
         let (copies, scales) = quantised(&weights);
         let mut twin = Copies::new(n);
         for (block, scale) in scales.iter().enumerate() {
-            quantise_block_in::<false>(&weights, block, *scale, &mut twin);
+            quantise_block_in::<PORTABLE>(&weights, block, *scale, &mut twin);
         }
         assert_same_copies(&copies, &twin);
         check_copies(&weights, &copies, &scales);
@@ -244,7 +244,7 @@ fn move_all(slope: &[Row], weights: &mut [Row], copies: &mut Copies, scales: &[f
     let velocity = &mut vec![Row::ZERO; n];
     update_quantised(&gradient, terms, step, weights, velocity, copies, scales, room.dots());
     let (velocity, copies2, dots) = (&mut vec![Row::ZERO; n], &mut portable, twin_room.dots());
-    update_quantised_in::<false, 0, _>(
+    update_quantised_in::<PORTABLE, 0, _>(
         &gradient, terms, step, &mut twin, velocity, copies2, scales, dots,
     );
     // What is not a number may be any of those.
@@ -375,15 +375,15 @@ fn halves_of_a_tally_are_one() {
 }
 
 fast! {
-    /// Sixteen weights rounded, by hand where the machine has the instructions.
-    fn quantise_by_hand[](w: [f32; HALF], scale: f32) -> [i16; HALF]
-        = quantise_half::<false>, wide quantise_half::<true>;
+    /// Weights rounded, by hand where the machine has the instructions.
+    fn quantise_by_hand[](w: [f32; TILE], scale: f32) -> [i16; TILE]
+        = quantise_line::<PORTABLE>, wide quantise_line::<WIDE>, widest quantise_line::<WIDEST>;
 }
 
 fast! {
     /// The same for pairs of transposed columns.
     fn transpose_by_hand[](x: [[i16; HALF]; 8]) -> [[i16; HALF]; 8]
-        = transpose_pair::<false>, wide transpose_pair::<true>;
+        = transpose_pair::<PORTABLE>, wide transpose_pair::<WIDE>;
 }
 
 /// Whole numbers and halves on both sides of what fits, their neighbours, and what is no number.
@@ -430,13 +430,13 @@ fn rounding_is_to_even_and_marks_what_does_not_fit() {
 
 /// Every number in every lane, and the scale takes part.
 #[test]
-fn sixteen_weights_are_rounded_as_one_is() {
+fn weights_of_a_line_are_rounded_as_one_is() {
     let numbers = numbers(if small() { 997 } else { 31 });
     for scale in [1.0, 0.5, -1.0, 0.0, 3.7, 1e30, f32::INFINITY] {
-        for w in numbers.windows(HALF) {
-            let w: [f32; HALF] = w.try_into().expect("sixteen");
+        for w in numbers.windows(TILE) {
+            let w: [f32; TILE] = w.try_into().expect("32 of them");
             let q = quantise_by_hand(w, scale);
-            assert_eq!(q, quantise_half::<false>(w, scale), "{w:?} at {scale}");
+            assert_eq!(q, quantise_line::<PORTABLE>(w, scale), "{w:?} at {scale}");
             assert_eq!(q, w.map(|w| quantum(w, scale)), "{w:?} at {scale}");
         }
     }
@@ -455,7 +455,7 @@ fn pairs_of_columns_are_transposed_together() {
         for lines in [&random, &places] {
             let x: [[i16; HALF]; 8] = std::array::from_fn(|k| lines[k].0);
             let pairs = transpose_by_hand(x);
-            assert_eq!(pairs, transpose_pair::<false>(x));
+            assert_eq!(pairs, transpose_pair::<PORTABLE>(x));
             for j in 0..8 {
                 for k in 0..8 {
                     assert_eq!((pairs[j][k], pairs[j][k + 8]), (x[k][j], x[k][j + 8]));

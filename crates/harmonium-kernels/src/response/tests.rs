@@ -92,10 +92,10 @@ fn fast_and_portable_agree_to_the_bit() {
         let twin = anneal_portable(&finite, base, warmth, -0.5, draw, &mut b, &mut y);
         assert_eq!((far.to_bits(), a, &x), (twin.to_bits(), b, &y), "anneal");
         sample(&theta, stream, site, 3, &mut x);
-        sample_portable(&theta, stream, site, 3, &mut y);
+        sample_in::<PORTABLE>(&theta, stream, site, 3, &mut y);
         assert_eq!(x, y, "sample");
         sample_means(&p, stream, site, 3, &mut x);
-        sample_means_portable(&p, stream, site, 3, &mut y);
+        sample_means_in::<PORTABLE>(&p, stream, site, 3, &mut y);
         assert_eq!(x, y, "sample_means");
         let dither = &stream.tile(site, 0).map(|w| w & 255);
         let (mut a, mut b) = (vec![Line([7; TILE]); n], vec![Line([9; TILE]); n]);

@@ -11,14 +11,14 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Declares [`super::build`] for one of the two lines of each entry. In plain Rust the compiler keeps
+/// Declares [`super::build`] for one of the lines of each entry. In plain Rust the compiler keeps
 /// the sums in memory, or takes them apart.
 macro_rules! build {
     ($name:ident, $number:ty, $len:ident, $register:ty, $zero:expr, $add:ident $(, $gain:ident, $scaled:expr)?) => {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
-        pub(super) fn $name(
-            table: &mut [[Line<$number, $len>; 2]; ENTRIES],
+        pub(super) fn $name<const W: usize>(
+            table: &mut [[Line<$number, $len>; W]; ENTRIES],
             w: usize,
             rows: [&[$number; $len]; GROUP],
             $($gain: $number,)?
@@ -41,6 +41,7 @@ macro_rules! build {
         }
     };
 }
+build!(build_fields, u16, TILE, __m512i, _mm512_setzero_si512(), _mm512_add_epi16);
 build!(build_quantised, i16, TILE, __m512i, _mm512_setzero_si512(), _mm512_add_epi16);
 build!(build_single, f32, HALF, __m512, _mm512_setzero_ps(), _mm512_add_ps, gain, scaled);
 

@@ -1,7 +1,9 @@
 //! Sums of small fields down the columns: the gradient's product, both columns of a word at once.
 
-use super::{Ahead, COLUMN_CHUNK, FIELD_TABLES, GROUP, Tables, add, build_chunk, entry};
-use crate::dispatch::fast;
+use super::{
+    Ahead, COLUMN_CHUNK, FIELD_TABLES, GROUP, Tables, add, build_chunk, build_fields, entry,
+};
+use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
 use crate::line::{Fields, Sums, TILE};
 
 /// Whether a sum starts, goes on, or goes on with the other sign.
@@ -41,11 +43,13 @@ fast! {
         q: [&[Fields]; 2],
         sums: &mut [Sums],
         tables: &mut Tables<u16, TILE>,
-    ) = subtract_few_in::<false>, wide subtract_few_in::<true>;
+    ) = subtract_few_in::<PORTABLE>,
+        wide subtract_few_in::<WIDE>,
+        widest subtract_few_in::<WIDEST>;
 }
 
 #[inline(always)]
-pub(super) fn subtract_few_in<const WIDE: bool>(
+pub(super) fn subtract_few_in<const SET: u8>(
     words: [&[u64]; 2],
     q: [&[Fields]; 2],
     sums: &mut [Sums],
@@ -57,19 +61,36 @@ pub(super) fn subtract_few_in<const WIDE: bool>(
         let row = if i < of_side { q[0].get(i) } else { q[1].get(i - of_side) };
         &row.unwrap_or(&Fields::ZERO).0
     };
-    build_chunk::<_, TILE, 16>(tables, 0, 2 * of_side, row, |w| w);
+    if SET == WIDEST {
+        build_fields(tables, 0, 2 * of_side, |_, i| row(i));
+    } else {
+        build_chunk::<_, TILE, 16>(tables, 0, 2 * of_side, row, |w| w);
+    }
     let words = words.map(|words| &words[..sums.len()]);
     match n_tables {
-        1 => few_tables::<1, 2, WIDE>(words, tables, sums),
-        2 => few_tables::<2, 4, WIDE>(words, tables, sums),
-        3 => few_tables::<3, 6, WIDE>(words, tables, sums),
-        _ => few_tables::<4, 8, WIDE>(words, tables, sums),
+        1 => few_tables::<1, 2, SET>(words, tables, sums),
+        2 => few_tables::<2, 4, SET>(words, tables, sums),
+        3 => few_tables::<3, 6, SET>(words, tables, sums),
+        _ => few_tables::<4, 8, SET>(words, tables, sums),
     }
 }
 
 /// The first `T` of `U` tables are those of the first side.
 #[inline(always)]
-fn few_tables<const T: usize, const U: usize, const WIDE: bool>(
+fn few_tables<const T: usize, const U: usize, const SET: u8>(
+    words: [&[u64]; 2],
+    tables: &Tables<u16, TILE>,
+    sums: &mut [Sums],
+) {
+    if SET == PORTABLE {
+        few_sums::<T, U, false>(words, tables, sums);
+    } else {
+        few_sums::<T, U, true>(words, tables, sums);
+    }
+}
+
+#[inline(always)]
+fn few_sums<const T: usize, const U: usize, const WIDE: bool>(
     words: [&[u64]; 2],
     tables: &Tables<u16, TILE>,
     sums: &mut [Sums],
@@ -111,11 +132,13 @@ fast! {
         last: bool,
         sums: &mut [Sums],
         tables: &mut Tables<u16, TILE>,
-    ) = sum_fields_portable;
+    ) = sum_fields_in::<PORTABLE>,
+        wide sum_fields_in::<WIDE>,
+        widest sum_fields_in::<WIDEST>;
 }
 
 #[inline(always)]
-pub(super) fn sum_fields_portable(
+pub(super) fn sum_fields_in<const SET: u8>(
     words: &[u64],
     q: &[Fields],
     sign: Sign,
@@ -131,7 +154,11 @@ pub(super) fn sum_fields_portable(
     }
     for (k, first) in (0..q.len()).step_by(COLUMN_CHUNK).enumerate() {
         let end = q.len().min(first + COLUMN_CHUNK);
-        let used = build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w);
+        let used = if SET == WIDEST {
+            build_fields(tables, first, end, |_, i| &q[i].0)
+        } else {
+            build_chunk::<_, TILE, 16>(tables, first, end, |i| &q[i].0, |w| w)
+        };
         let words = &words[k * n..(k + 1) * n];
         let sign = if k > 0 && sign == Sign::Start { Sign::Plus } else { sign };
         fields_chunk(words, tables, used, sign, last && end == q.len(), sums);

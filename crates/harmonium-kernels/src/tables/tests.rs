@@ -1,4 +1,4 @@
-use super::fields::{subtract_few_in, sum_fields_portable};
+use super::fields::{subtract_few_in, sum_fields_in};
 use super::*;
 use crate::arbitrary::{
     DENSITIES, KEPT, assert_same, bits, keep, large, lines, real, shapes, sizes,
@@ -273,7 +273,7 @@ type Twin = (fn(&[u64], &[Fields], Sign, bool, &mut [Sums], &mut Tables<u16, TIL
 
 #[test]
 fn field_sums_are_exact_with_every_sign() {
-    let twins: [Twin; 2] = [(sum_fields, "fast"), (sum_fields_portable, "portable")];
+    let twins: [Twin; 2] = [(sum_fields, "fast"), (sum_fields_in::<PORTABLE>, "portable")];
     // Up to 2730 samples of the highest level stay inside 16 bits.
     let shapes = shapes().into_iter().chain([(3, 2730), (4096, 10)]);
     for (n, n_samples) in shapes {
@@ -389,7 +389,14 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
             let words = columns_of(&bits, COLUMN_CHUNK);
             let (mut a, mut b) = (vec![Sums::ZERO; n_rows], vec![Sums::ZERO; n_rows]);
             sum_fields(words.as_slice(), &fields[..n], Sign::Start, false, &mut a, small);
-            sum_fields_portable(words.as_slice(), &fields[..n], Sign::Start, false, &mut b, small);
+            sum_fields_in::<PORTABLE>(
+                words.as_slice(),
+                &fields[..n],
+                Sign::Start,
+                false,
+                &mut b,
+                small,
+            );
             assert_eq!(a, b, "{n_rows} rows, {n} samples");
         }
     }
@@ -432,7 +439,7 @@ fn one_side_without_the_other_is_exact() {
                 assert_fields(&sums, &expected, &what);
                 if n_first.max(n_second) <= 20 && n_first.min(n_second) > 0 {
                     sums.fill(Line([98; 2 * TILE]));
-                    subtract_few_in::<false>(words, q, &mut sums, tables);
+                    subtract_few_in::<PORTABLE>(words, q, &mut sums, tables);
                     assert_fields(&sums, &expected, &what);
                 }
             }

@@ -109,7 +109,7 @@ impl<const K: usize> Case<K> {
         dots.check::<K>(&v);
         let (mut w2, mut v2) = (self.weights.clone(), self.velocity.clone());
         let mut twin = Room::new(w.len());
-        update_portable(gradient, rows, step, &mut w2, &mut v2, twin.dots(), &mut copy);
+        update_in::<PORTABLE, _, _>(gradient, rows, step, &mut w2, &mut v2, twin.dots(), &mut copy);
         dots.assert_same(&twin);
         assert_same(&w, &w2, "update: weights");
         assert_same(&v, &v2, "update: velocity");
@@ -155,7 +155,7 @@ impl<const K: usize> Case<K> {
             transpose_single(&w, strip * TILE, &mut expected);
             assert_same(copy, &expected, "update: transposed");
         }
-        update_portable(gradient, rows, step, &mut w2, &mut [], twin.dots(), &mut copy);
+        update_in::<PORTABLE, _, _>(gradient, rows, step, &mut w2, &mut [], twin.dots(), &mut copy);
         dots.assert_same(&twin);
         assert_same(&w, &w2, "update without velocity");
         let free = K == 0 && step.l1 == 0.0 && step.l2 == 0.0;

@@ -114,6 +114,8 @@ pub(crate) struct Learner {
     pub(crate) means: [Vec<Vec<f64>>; 2],
     prepared: Prepared,
     outputs: Vec<Vec<Output>>,
+    /// Whether the next step begins with the last panel: what the last step ended with is still in the caches.
+    backwards: bool,
 }
 
 /// What all panels of a step read.
@@ -209,6 +211,7 @@ impl Learner {
             offsets_moved: true,
             means: [zeros(), zeros()],
             prepared: Prepared::default(),
+            backwards: false,
             outputs: bands
                 .map(|band| {
                     let dots = band.links.iter().map(|l| (Row::ZERO, vec![0.0; l.n_rows]));
@@ -253,6 +256,7 @@ impl Learner {
             squares.weights += part.weights;
         }
         self.move_biases(engine, settings);
+        self.backwards = !self.backwards;
         squares
     }
 
@@ -359,7 +363,8 @@ impl Learner {
             panels.with_max_len(1).for_each(run);
         } else {
             let panels = band.panels.iter_mut().zip(&mut self.velocity[b]);
-            panels.zip(&mut self.outputs[b]).enumerate().for_each(run);
+            let panels = panels.zip(&mut self.outputs[b]).enumerate();
+            if self.backwards { panels.rev().for_each(run) } else { panels.for_each(run) }
         }
         self.collect(band, b, sides)
     }
