@@ -6,7 +6,7 @@
 
 use crate::report::{Flags, Report, times};
 use crate::turns::{median, pool, ratio, take_turns};
-use crate::yardstick::{Dense, DenseRbm, Side};
+use crate::yardstick::{Dense, DenseRbm, Side, Yardstick};
 use crate::{Fallible, Outcome, products};
 use harmonium::machine::Machine;
 use harmonium::models::Rbm;
@@ -25,8 +25,40 @@ const USAGE: &str = "usage: cargo xtask bench step [--quick] [--products] [--cen
      [--shape 784x500,…] [--batch N,…] [--density P,…] [--rule pcd,cd] [--threads N,…] \
      [--seconds S] [--json [FILE]]";
 
-/// The names of the contenders, ours first, the yardstick last.
-pub(crate) const NAMES: [&str; 3] = ["i16", "f32", "gemm"];
+/// The names of the contenders, ours first, then the yardsticks: the one with the best instructions
+/// of the machine, and the one with AVX2 alone.
+pub(crate) const NAMES: [&str; 4] = ["i16", "f32", "gemm", "gemm avx2"];
+
+/// How many of [`NAMES`] take part: where there is no AVX-512 both yardsticks are the same.
+pub(crate) fn n_contenders() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return 4;
+    }
+    3
+}
+
+/// How many times as long each yardstick takes as each of ours: a row for each yardstick.
+pub(crate) fn ratios(seconds: &[Vec<f64>]) -> Vec<[f64; 2]> {
+    let of = |yardstick: &Vec<f64>| {
+        [0, 1].map(|c: usize| ratio(yardstick, &seconds[c]).unwrap_or(f64::NAN))
+    };
+    seconds[2..].iter().map(of).collect()
+}
+
+/// Those of the first yardstick, and in brackets those of the second.
+pub(crate) fn told(ratios: &[[f64; 2]]) -> String {
+    let both = |[a, b]: &[f64; 2]| format!("{:>8} {:>8}", times(*a), times(*b));
+    let second = ratios.get(1).map(|[a, b]| format!("  ({a:.2}, {b:.2})"));
+    ratios.first().map_or_else(String::new, both) + &second.unwrap_or_default()
+}
+
+/// The same for JSON: by the name of the yardstick, then of ours.
+pub(crate) fn named_ratios(ratios: &[[f64; 2]]) -> serde_json::Value {
+    let ours = |of: &[f64; 2]| json!({ "i16": of[0], "f32": of[1] });
+    let each = NAMES[2..].iter().zip(ratios).map(|(name, of)| ((*name).to_string(), ours(of)));
+    each.collect::<serde_json::Map<_, _>>().into()
+}
 
 /// Steps before those that are measured.
 const WARM_UP: usize = 30;
@@ -63,8 +95,18 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     report.say("µs for a step of training, and how many times as long the dense step takes\n");
     report.say(&format!(
-        "{:>9} {:>5} {:>7} {:>4} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}  speed-up of threads",
-        "shape", "batch", "density", "rule", "threads", "i16", "f32", "gemm", "i16", "f32"
+        "{:>9} {:>5} {:>7} {:>4} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}{}  speed-up of threads",
+        "shape",
+        "batch",
+        "density",
+        "rule",
+        "threads",
+        "i16",
+        "f32",
+        "gemm",
+        "i16",
+        "f32",
+        if n_contenders() > 3 { "   (gemm avx2)" } else { "" },
     ));
     let pools = settings.threads.iter().map(|n| pool(*n)).collect::<Result<Vec<_>, _>>()?;
     for shape in &settings.shapes {
@@ -81,6 +123,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     report.finish(&[
         "i16, f32: harmonium; gemm: the same step in dense f32 with the gemm crate and harmonium's own exponentials and variates",
+        "gemm uses AVX-512 where the machine has it; in brackets the ratios where it may use AVX2 alone",
         "the dense step leaves out norms and shuffling, and centering where harmonium does it, which favours it; ! marks where it is faster",
         "ratios are medians over the rounds of one run in which all take turns; other work on the machine moves them by 10 % and more",
     ])
@@ -127,11 +170,12 @@ impl Cell<'_> {
             .map(|numbers| Trainer::new(machine.clone(), data, &plan(numbers)));
         let [quantised, single] = trainers;
         let (mut quantised, mut single) = (quantised?, single?);
-        let mut dense = self.dense(side, &machine, data);
-        let mut measured = vec![[const { Vec::new() }; 3]; pools.len()];
+        let mut dense = [Yardstick::Best, Yardstick::Avx2]
+            .map(|yardstick| self.dense(side, &machine, data).by(yardstick));
+        let mut measured = vec![vec![Vec::new(); n_contenders()]; pools.len()];
         // All thread counts take turns as well, so that their quotient is one of neighbours.
         let turns: Vec<(usize, usize)> =
-            (0..pools.len()).flat_map(|p| (0..NAMES.len()).map(move |c| (p, c))).collect();
+            (0..pools.len()).flat_map(|p| (0..n_contenders()).map(move |c| (p, c))).collect();
         let work = std::cell::RefCell::new((&mut quantised, &mut single, &mut dense));
         let contender = |&(p, c): &(usize, usize)| {
             let work = &work;
@@ -145,7 +189,7 @@ impl Cell<'_> {
                         1 => train(single, n),
                         _ => {
                             let start = Instant::now();
-                            (0..n).for_each(|_| dense.step(threads));
+                            (0..n).for_each(|_| dense[c - 2].step(threads));
                             Ok(start.elapsed().as_secs_f64())
                         }
                     })
@@ -168,20 +212,16 @@ impl Cell<'_> {
         Ok(())
     }
 
-    fn report(
-        &self,
-        threads: usize,
-        seconds: &[Vec<f64>; 3],
-        base: &[Vec<f64>; 3],
-        report: &mut Report,
-    ) {
+    fn report(&self, threads: usize, seconds: &[Vec<f64>], base: &[Vec<f64>], report: &mut Report) {
         let micros: Vec<f64> = seconds.iter().map(|s| 1e6 * median(s.clone())).collect();
-        let ratios: Vec<f64> =
-            (0..2).map(|c| ratio(&seconds[2], &seconds[c]).unwrap_or(f64::NAN)).collect();
-        let gains: Vec<f64> =
-            (0..3).map(|c| ratio(&base[c], &seconds[c]).unwrap_or(f64::NAN)).collect();
+        let ratios = ratios(seconds);
+        let gains: Vec<f64> = base
+            .iter()
+            .zip(seconds)
+            .map(|(base, seconds)| ratio(base, seconds).unwrap_or(f64::NAN))
+            .collect();
         let mut line = format!(
-            "{:>9} {:>5} {:>7} {:>4} {threads:>7} {:>10.1} {:>10.1} {:>10.1} {:>8} {:>8}",
+            "{:>9} {:>5} {:>7} {:>4} {threads:>7} {:>10.1} {:>10.1} {:>10.1} {}",
             self.shape,
             self.batch,
             self.density,
@@ -189,8 +229,7 @@ impl Cell<'_> {
             micros[0],
             micros[1],
             micros[2],
-            times(ratios[0]),
-            times(ratios[1]),
+            told(&ratios),
         );
         if !std::ptr::eq(seconds, base) {
             let list = NAMES.iter().zip(&gains).map(|(n, g)| format!(" {n} {g:.2}"));
@@ -204,7 +243,8 @@ impl Cell<'_> {
             json!({
                 "shape": self.shape, "batch": self.batch, "density": self.density,
                 "rule": self.rule, "threads": threads, "rounds": seconds[0].len(),
-                "microseconds": named(&micros), "ratio": named(&ratios), "speed_up": named(&gains),
+                "microseconds": named(&micros), "ratio": named_ratios(&ratios),
+                "speed_up": named(&gains),
             }),
         );
     }

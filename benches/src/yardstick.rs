@@ -1,5 +1,5 @@
-//! What a careful dense program does: single precision, products by the `gemm` crate, buffers made
-//! once, and the library's own kernels for what units make of their natural parameters.
+//! What a careful dense program does: single precision, products by the `gemm` crate, with the best instructions of the
+//! machine or with AVX2 at most, buffers made once, and the library's own kernels for what units make of their natural parameters.
 //!
 //! Where there is a choice, the yardstick gets the faster one: rows are padded so that they do not
 //! fall on one cache set, variates are resolved to 16 bits, biases start the sums, momentum is part
@@ -7,6 +7,7 @@
 
 use harmonium_kernels::line::{TILE, Wide, flat, flat_mut};
 use harmonium_kernels::random::{Site, Stream};
+pub(crate) use harmonium_kernels::real::Yardstick;
 use harmonium_kernels::real::{View, multiply_on};
 use harmonium_kernels::response::{probabilities, sample, sample_means};
 use rayon::prelude::*;
@@ -27,13 +28,22 @@ pub(crate) struct Dense {
     stride: usize,
     used: usize,
     lines: Vec<Wide>,
+    /// What multiplies where this is the result.
+    by: Yardstick,
 }
 
 impl Dense {
     pub(crate) fn zeros(n_rows: usize, n_columns: usize) -> Self {
         let used = n_columns.div_ceil(TILE);
         let stride = if used >= 8 { used | 1 } else { used };
-        Self { n_rows, n_columns, stride, used, lines: vec![Wide::ZERO; n_rows * stride] }
+        let lines = vec![Wide::ZERO; n_rows * stride];
+        Self { n_rows, n_columns, stride, used, lines, by: Yardstick::Best }
+    }
+
+    /// The same, multiplied by other instructions where it is a result.
+    pub(crate) fn by(mut self, yardstick: Yardstick) -> Self {
+        self.by = yardstick;
+        self
     }
 
     pub(crate) fn from_fn(
@@ -84,7 +94,7 @@ impl Dense {
     ) {
         let view = View::strided(rows.len(), self.n_columns, self.stride * TILE);
         let lines = &mut self.lines[rows.start * self.stride..rows.end * self.stride];
-        multiply_on(threads, (flat_mut(lines), view), a, b, factors);
+        multiply_on((threads, self.by), (flat_mut(lines), view), a, b, factors);
     }
 
     /// Overwrites some rows with `bias + a b`: natural parameters.
@@ -258,6 +268,14 @@ impl DenseRbm {
             stream,
             steps: 0,
         }
+    }
+
+    /// The same with other instructions for its products.
+    pub(crate) fn by(mut self, yardstick: Yardstick) -> Self {
+        for result in [&mut self.visible, &mut self.hidden, &mut self.velocity] {
+            result.by = yardstick;
+        }
+        self
     }
 
     /// One update of all parameters.

@@ -51,7 +51,18 @@ impl View {
 /// If the shapes do not fit each other, a view reaches beyond its slice, or the entries of `c`
 /// overlap.
 pub fn multiply_add(c: (&mut [f32], View), a: (&[f32], View), b: (&[f32], View), scale: f32) {
-    multiply(c, a, b, (1.0, scale), gemm::Parallelism::None);
+    multiply(c, a, b, (1.0, scale), &By::Library);
+}
+
+/// What multiplies the yardstick of the benches.
+#[cfg(feature = "yardstick")]
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yardstick {
+    /// The best instructions of the machine.
+    Best,
+    /// AVX2 at most.
+    Avx2,
 }
 
 /// `c = keep * c + scale * a b` on as many threads of the present pool: the yardstick of the
@@ -63,17 +74,21 @@ pub fn multiply_add(c: (&mut [f32], View), a: (&[f32], View), b: (&[f32], View),
 #[cfg(feature = "yardstick")]
 #[doc(hidden)]
 pub fn multiply_on(
-    n_threads: usize,
+    (n_threads, yardstick): (usize, Yardstick),
     c: (&mut [f32], View),
     a: (&[f32], View),
     b: (&[f32], View),
-    (keep, scale): (f32, f32),
+    factors: (f32, f32),
 ) {
-    let threads = match n_threads {
-        0 | 1 => gemm::Parallelism::None,
-        n => gemm::Parallelism::Rayon(n),
-    };
-    multiply(c, a, b, (keep, scale), threads);
+    multiply(c, a, b, factors, &By::Yardstick(n_threads, yardstick));
+}
+
+/// On whose behalf, and how.
+enum By {
+    /// On one thread.
+    Library,
+    #[cfg(feature = "yardstick")]
+    Yardstick(usize, Yardstick),
 }
 
 fn multiply(
@@ -81,7 +96,7 @@ fn multiply(
     (a, a_view): (&[f32], View),
     (b, b_view): (&[f32], View),
     (keep, scale): (f32, f32),
-    threads: gemm::Parallelism,
+    by: &By,
 ) {
     let ((m, n), k) = (c_view.shape, a_view.shape.1);
     assert_eq!((a_view.shape, b_view.shape), ((m, k), (k, n)), "multiply_add: shapes must fit");
@@ -97,31 +112,47 @@ fn multiply(
         return;
     }
     let stride = |s: usize| s.cast_signed();
-    #[expect(unsafe_code, reason = "gemm takes pointers and strides")]
-    // SAFETY: every entry of the three views lies inside its slice, as was just checked; `c` is
-    // borrowed mutably, so it overlaps neither factor, and its own entries do not overlap.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            stride(c_view.column_stride),
-            stride(c_view.row_stride),
-            keep != 0.0,
-            a.as_ptr(),
-            stride(a_view.column_stride),
-            stride(a_view.row_stride),
-            b.as_ptr(),
-            stride(b_view.column_stride),
-            stride(b_view.row_stride),
-            keep,
-            scale,
-            false,
-            false,
-            false,
-            threads,
-        );
+    macro_rules! gemm {
+        ($gemm:ident, $threads:expr) => {{
+            #[expect(unsafe_code, reason = "gemm takes pointers and strides")]
+            // SAFETY: every entry of the three views lies inside its slice, as was just checked;
+            // `c` is borrowed mutably, so it overlaps neither factor, and its own entries do not
+            // overlap.
+            unsafe {
+                $gemm::gemm(
+                    m,
+                    n,
+                    k,
+                    c.as_mut_ptr(),
+                    stride(c_view.column_stride),
+                    stride(c_view.row_stride),
+                    keep != 0.0,
+                    a.as_ptr(),
+                    stride(a_view.column_stride),
+                    stride(a_view.row_stride),
+                    b.as_ptr(),
+                    stride(b_view.column_stride),
+                    stride(b_view.row_stride),
+                    keep,
+                    scale,
+                    false,
+                    false,
+                    false,
+                    $threads,
+                );
+            }
+        }};
+    }
+    match by {
+        By::Library => gemm!(gemm, gemm::Parallelism::None),
+        #[cfg(feature = "yardstick")]
+        By::Yardstick(0 | 1, Yardstick::Best) => gemm!(gemm, gemm::Parallelism::None),
+        #[cfg(feature = "yardstick")]
+        By::Yardstick(n, Yardstick::Best) => gemm!(gemm, gemm::Parallelism::Rayon(*n)),
+        #[cfg(feature = "yardstick")]
+        By::Yardstick(0 | 1, _) => gemm!(gemm_avx2, gemm_avx2::Parallelism::None),
+        #[cfg(feature = "yardstick")]
+        By::Yardstick(n, _) => gemm!(gemm_avx2, gemm_avx2::Parallelism::Rayon(*n)),
     }
 }
 
