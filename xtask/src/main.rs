@@ -54,6 +54,21 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The kernels' tests, built as those of the whole workspace are, so that nothing is built again.
+const KERNELS: [&str; 7] = [
+    "test",
+    "--package",
+    "harmonium-kernels",
+    "--package",
+    "harmonium-benches",
+    "--lib",
+    "--no-fail-fast",
+];
+
+/// What may be less than the machine's best: kernels for it are tested too.
+const INSTRUCTIONS: &str = "HARMONIUM_INSTRUCTIONS";
+const SETS: [&str; 2] = ["avx2", "x86-64"];
+
 /// Every check, in the order of what fails fastest.
 fn test() -> bool {
     let start = Instant::now();
@@ -71,6 +86,10 @@ fn test() -> bool {
             &[],
             &mut count,
         )
+        && SETS.iter().all(|set| {
+            let title = format!("kernels for {set} at most");
+            step(&title, &KERNELS, &[(INSTRUCTIONS, set)], &mut count)
+        })
         && step("doctests", &["test", "--workspace", "--doc"], &[], &mut count)
         && step("docs", &docs, &[warnings], &mut count);
     println!("\n{} s", start.elapsed().as_secs());
@@ -85,13 +104,17 @@ fn sanitize() -> bool {
     let target = format!("{}-unknown-linux-gnu", env::consts::ARCH);
     let args = ["test", "--package", "harmonium-kernels", "--lib", "--target", &target];
     let flags = env::var("RUSTFLAGS").unwrap_or_default() + " -Zsanitizer=address";
-    let variables = [
-        ("RUSTFLAGS", flags.trim_start()),
-        ("RUSTC_BOOTSTRAP", "1"),
-        ("HARMONIUM_TEST_SIZES", "small"),
-    ];
     let mut count = Count::default();
-    step("memory", &args, &variables, &mut count) && count.failed == 0 && count.passed > 0
+    let done = ["avx512", "avx2"].iter().all(|set| {
+        let variables = [
+            ("RUSTFLAGS", flags.trim_start()),
+            ("RUSTC_BOOTSTRAP", "1"),
+            ("HARMONIUM_TEST_SIZES", "small"),
+            (INSTRUCTIONS, set),
+        ];
+        step(&format!("memory, {set} at most"), &args, &variables, &mut count)
+    });
+    done && count.failed == 0 && count.passed > 0
 }
 
 /// Runs cargo, shows what it prints, and counts the tests it reports.
