@@ -85,9 +85,9 @@ fn measure(
     let (mut quantised, mut single) = (next(), next());
     let weights = dense_weights(machine, 0);
     let x = Dense::from_fn(batch, n_visible, |i, j| f32::from(u8::from(bits.get(i, j))));
-    let mut outs =
+    let mut results =
         [Yardstick::Best, Yardstick::Avx2].map(|by| Dense::zeros(batch, n_hidden).by(by));
-    let [best, narrow] = &mut outs;
+    let [best, narrow] = &mut results;
     let mut dense = timed(|| best.multiply(1, 0..batch, x.all(), weights.all(), (0.0, 1.0)));
     let mut avx2 = timed(|| narrow.multiply(1, 0..batch, x.all(), weights.all(), (0.0, 1.0)));
     let all: &mut [&mut Contender] = &mut [&mut quantised, &mut single, &mut dense, &mut avx2];

@@ -146,7 +146,7 @@ mod x86 {
         // SAFETY: 128 bytes are two registers of 64, and any bits are valid in both; the callers are
         // compiled for AVX-512 and run only where it was detected.
         unsafe {
-            let (x, y): ([__m512; 2], [__m512; 2]) = (transmute(x), transmute(y));
+            let [x, y] = [x, y].map(|x| transmute::<[f32; TILE], [__m512; 2]>(x));
             let mask = |k: usize| u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x[k], y[k]));
             mask(0) | mask(1) << 16
         }

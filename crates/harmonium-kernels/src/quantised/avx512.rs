@@ -83,7 +83,12 @@ fn finish_half(
     let sizes = &mut columns.size.as_chunks_mut::<TILE>().0[half];
     let sums = &mut columns.sum.as_chunks_mut::<TILE>().0[half];
     // SAFETY: as above.
-    let mut counts = unsafe { Counts { size: transmute(*sizes), sum: transmute(*sums) } };
+    let mut counts = unsafe {
+        Counts {
+            size: transmute::<[u16; TILE], __m512i>(*sizes),
+            sum: transmute::<[i16; TILE], __m512i>(*sums),
+        }
+    };
     for q in x {
         counts.add(q);
     }
@@ -94,7 +99,7 @@ fn finish_half(
     }
     let out = &mut out[..TILE];
     // Quarter `k` of register `j`: column `8 k + j`.
-    for (j, column) in transposed(x).into_iter().enumerate() {
+    for (j, column) in transposed(&x).into_iter().enumerate() {
         of_rows.add(column);
         // SAFETY: a register is four arrays of 16 bytes, and any bits are valid in both.
         let quarters: [[i16; 8]; 4] = unsafe { transmute(column) };
@@ -120,14 +125,19 @@ impl Counts {
             _mm_adds_epu16(_mm_adds_epu16(size[0], size[1]), _mm_adds_epu16(size[2], size[3]));
         let sum = _mm_add_epi16(_mm_add_epi16(sum[0], sum[1]), _mm_add_epi16(sum[2], sum[3]));
         // SAFETY: arrays of 16 bytes are registers of 16.
-        unsafe { Tally { size: transmute(size), sum: transmute(sum) } }
+        unsafe {
+            Tally {
+                size: transmute::<__m128i, [u16; 8]>(size),
+                sum: transmute::<__m128i, [i16; 8]>(sum),
+            }
+        }
     }
 }
 
 /// Transposes 8 × 32: quarter `k` of register `j` holds column `8 k + j`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn transposed(x: [__m512i; 8]) -> [__m512i; 8] {
+fn transposed(x: &[__m512i; 8]) -> [__m512i; 8] {
     let [a0, a1] = [_mm512_unpacklo_epi16(x[0], x[1]), _mm512_unpackhi_epi16(x[0], x[1])];
     let [a2, a3] = [_mm512_unpacklo_epi16(x[2], x[3]), _mm512_unpackhi_epi16(x[2], x[3])];
     let [a4, a5] = [_mm512_unpacklo_epi16(x[4], x[5]), _mm512_unpackhi_epi16(x[4], x[5])];
