@@ -75,6 +75,7 @@ pub fn instruction_set() -> &'static str {
 /// What code may use by hand, for functions that are told by a constant.
 pub(crate) const PORTABLE: u8 = 0;
 /// AVX2 and what comes with it.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const WIDE: u8 = 1;
 /// AVX-512 as well.
 pub(crate) const WIDEST: u8 = 2;

@@ -6,7 +6,9 @@
 //! four at a time, which hides what the loop around them costs, and in the order of their lengths,
 //! so that four that go together are about equally long.
 
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::WIDE;
+use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::line::{Element, HALF, Line, Quantum, TILE, Wide};
 use crate::tables::{BLOCK, Tiles, add, widen};
 

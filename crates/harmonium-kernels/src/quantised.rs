@@ -4,7 +4,9 @@
 //! for both orientations. The scale is such that neither a subset of the square's rows nor one of
 //! its columns can leave 16 bits: the update counts what is needed to know.
 
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::WIDE;
+use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::line::{HALF, PANEL, Quantum, Row, TILE};
 use crate::tables::BLOCK;
 #[cfg(target_arch = "x86_64")]

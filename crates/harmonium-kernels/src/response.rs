@@ -4,7 +4,9 @@
 //! below $(2 + |\theta|/8)\,2^{-23}$ for $|\theta| < 87$, and its absolute error below $10^{-7}$
 //! everywhere. A bit needs no division: $u < \sigma(\theta)$ is $u(1 + e^{-\theta}) < 1$.
 
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+use crate::dispatch::{PORTABLE, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::{WIDE, WIDEST};
 use crate::line::{Fields, TILE, Wide};
 use crate::random::{FULL, Place, Site, Stream, Uniforms};
 use crate::tables::LEVELS;

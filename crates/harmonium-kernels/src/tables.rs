@@ -5,7 +5,9 @@
 //! 16 KiB and stay in the first-level cache while all samples pass
 //! (Arlazarov, Dinic, Kronrod & Faradžev 1970).
 
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::WIDE;
+use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::index::Used;
 use crate::line::{Element, HALF, Line, Quantum, Row, TILE, Wide};
 
@@ -183,6 +185,8 @@ macro_rules! build_by_hand {
             $($gain: $number,)?
         ) -> usize {
             let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = (tables, row $(, $gain)?);
             #[cfg(target_arch = "x86_64")]
             for g in 0..used {
                 for w in 0..$lines {
@@ -316,6 +320,7 @@ fn two_lines_at_once(n: usize) -> usize {
 
 /// Which tables are at hand.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "all have one line"))]
 struct Pass {
     /// How many.
     n_tables: usize,

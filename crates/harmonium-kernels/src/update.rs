@@ -1,6 +1,8 @@
 //! The fused update of a panel of weights, and its transposed copy in single precision.
 
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::WIDE;
+use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::line::{HALF, PANEL, Row, Sums, TILE, Wide};
 use crate::tables::LEVELS;
 use std::ops::Range;

@@ -3,7 +3,9 @@
 use super::{
     Ahead, COLUMN_CHUNK, FIELD_TABLES, GROUP, Tables, add, build_chunk, build_fields, entry,
 };
-use crate::dispatch::{PORTABLE, WIDE, WIDEST, fast};
+#[cfg(target_arch = "x86_64")]
+use crate::dispatch::WIDE;
+use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::line::{Fields, Sums, TILE};
 
 /// Whether a sum starts, goes on, or goes on with the other sign.
