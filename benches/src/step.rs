@@ -63,6 +63,9 @@ pub(crate) fn named_ratios(ratios: &[[f64; 2]]) -> serde_json::Value {
 /// Steps before those that are measured.
 const WARM_UP: usize = 30;
 
+/// Seconds for which several threads warm up at least: as long as a system may take to give each of them a processor.
+const SETTLING: f64 = 0.05;
+
 /// What is measured.
 struct Settings {
     shapes: Vec<String>,
@@ -182,8 +185,7 @@ impl Cell<'_> {
             move |n: usize| -> Fallible<f64> {
                 let (quantised, single, dense) = &mut *work.borrow_mut();
                 let threads = settings.threads[p];
-                // The threads of a pool that slept find their processors before time is taken.
-                let turns = [n.min(WARM_UP), n].map(|n| {
+                let mut turn = |n: usize| {
                     pools[p].install(|| match c {
                         0 => train(quantised, n),
                         1 => train(single, n),
@@ -193,10 +195,14 @@ impl Cell<'_> {
                             Ok(start.elapsed().as_secs_f64())
                         }
                     })
-                });
-                let [warm_up, measured] = turns;
-                warm_up?;
-                Ok(measured?)
+                };
+                // The threads of a pool that slept find their processors before time is taken.
+                let start = Instant::now();
+                turn(n.min(WARM_UP))?;
+                while threads > 1 && start.elapsed().as_secs_f64() < SETTLING {
+                    turn(n.min(WARM_UP))?;
+                }
+                Ok(turn(n)?)
             }
         };
         let mut contenders: Vec<_> = turns.iter().map(contender).collect();

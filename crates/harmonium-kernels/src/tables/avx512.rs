@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Declares [`super::build`] for one of the lines of each entry. In plain Rust the compiler keeps
+/// Declares [`super::build::build_chunk`] for one of the lines of each entry. In plain Rust the compiler keeps
 /// the sums in memory, or takes them apart.
 macro_rules! build {
     ($name:ident, $number:ty, $len:ident, $register:ty, $zero:expr, $add:ident $(, $gain:ident, $scaled:expr)?) => {

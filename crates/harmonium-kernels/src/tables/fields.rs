@@ -1,8 +1,7 @@
 //! Sums of small fields down the columns: the gradient's product, both columns of a word at once.
 
-use super::{
-    Ahead, COLUMN_CHUNK, FIELD_TABLES, GROUP, Tables, add, build_chunk, build_fields, entry,
-};
+use super::build::{build_chunk, build_fields};
+use super::{Ahead, COLUMN_CHUNK, FIELD_TABLES, GROUP, Tables, add, entry};
 #[cfg(target_arch = "x86_64")]
 use crate::dispatch::WIDE;
 use crate::dispatch::{PORTABLE, WIDEST, fast};
