@@ -66,7 +66,7 @@ pub struct Tiles<'a> {
 impl Tiles<'_> {
     /// Number of samples.
     #[inline(always)]
-    pub(crate) fn n(&self) -> usize {
+    pub fn n(&self) -> usize {
         self.theta.len() / self.n_tiles.max(1)
     }
 

@@ -146,7 +146,7 @@ fn entries_of(precision: Precision) -> Entries {
 
 /// Starts what has a start; nothing is left of it to do.
 pub(super) fn start_tiles(out: &mut Tiles<'_>) {
-    let n = out.theta.len() / out.n_tiles.max(1);
+    let n = out.n();
     if let Some(start) = out.start.take() {
         let tiles = out.theta.chunks_exact_mut(n.max(1));
         tiles.zip(start).for_each(|(theta, line)| start_rows(theta, line));
@@ -379,7 +379,7 @@ impl Band {
         mut out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
-        let (link, n) = (&self.links[c], out.theta.len() / out.n_tiles);
+        let (link, n) = (&self.links[c], out.n());
         source.start(&mut out, self.panels[0][c].is_quantised());
         if source.is_bits && self.panels[0][c].is_quantised() {
             let units = &link.row_units[tile * TILE / BLOCK];
@@ -548,7 +548,7 @@ impl Panel {
             add_quantised(source, n, rows, units, out, scratch);
             return;
         }
-        let n_samples = out.theta.len() / out.n_tiles;
+        let n_samples = out.n();
         for (half, theta) in (first..).zip(out.theta.chunks_exact_mut(n_samples.max(1))) {
             if source.is_bits {
                 let row = |i: usize| &self.weights[i].0.as_chunks::<TILE>().0[half];
@@ -593,7 +593,7 @@ fn add_quantised<'a, R: Fn(usize, usize) -> &'a [Quantum] + Copy>(
             tables::add_quantised(words, used, row, units, out, sums, &mut scratch.quantised);
         }
         Form::Lists(lists) => {
-            let n_samples = out.theta.len() / out.n_tiles;
+            let n_samples = out.n();
             for (t, theta) in out.theta.chunks_exact_mut(n_samples.max(1)).enumerate() {
                 lists::add_quantised_listed(lists, n, |i| row(t, i), units, theta);
             }
