@@ -5,7 +5,7 @@
 
 use crate::report::Report;
 use crate::step::{NAMES, n_contenders, named_ratios, random_bits, ratios, told};
-use crate::turns::{Contender, median, take_turns, timed};
+use crate::turns::{Contender, median, on_threads, take_turns, timed};
 use crate::yardstick::{Dense, Yardstick};
 use crate::{Fallible, Outcome};
 use harmonium::machine::{Engine, Machine, Precision, State};
@@ -42,8 +42,11 @@ pub(crate) fn run(
         let machine = machine_like(&random_bits(500, n_visible, density, 1))?;
         for &batch in batches {
             let bits = random_bits(batch, n_visible, density, 2);
-            let micros_and_ratios = measure(&machine, &bits, seconds / 2.0)?;
-            let (micros, ratios) = micros_and_ratios;
+            // In the pool of all threads samples would be listed by several.
+            let measured = on_threads(1, || {
+                measure(&machine, &bits, seconds / 2.0).map_err(|error| error.to_string())
+            });
+            let (micros, ratios) = measured??;
             report.row(
                 &format!(
                     "{batch:>5} {density:>7} {:>10.1} {:>10.1} {:>10.1} {}",

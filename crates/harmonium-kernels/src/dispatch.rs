@@ -72,6 +72,24 @@ pub fn instruction_set() -> &'static str {
     return std::env::consts::ARCH;
 }
 
+/// Bytes of the nearest cache for data; 32 KiB where the machine does not say.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn nearest_cache() -> usize {
+    use std::sync::OnceLock;
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let caches = raw_cpuid::CpuId::new().get_cache_parameters();
+        let nearest = caches
+            .into_iter()
+            .flatten()
+            .find(|cache| cache.level() == 1 && cache.cache_type() == raw_cpuid::CacheType::Data);
+        nearest.map_or(32 << 10, |cache| {
+            let lines = cache.associativity() * cache.physical_line_partitions() * cache.sets();
+            lines * cache.coherency_line_size()
+        })
+    })
+}
+
 /// What code may use by hand, for functions that are told by a constant.
 pub(crate) const PORTABLE: u8 = 0;
 /// AVX2 and what comes with it.

@@ -40,14 +40,23 @@ const ENTRY: usize = 6;
 
 /// Room for the tables of one chunk: a line for each entry, or two of neighbouring columns.
 #[derive(Clone, Debug)]
-pub struct Tables<T: Element, const L: usize>(Box<[Line<T, L>; LINES]>);
+pub struct Tables<T: Element, const L: usize> {
+    lines: Box<[Line<T, L>; LINES]>,
+    /// Whether the nearest cache holds all of them with two lines to an entry. Where it does not, those of
+    /// single precision keep to one; quantised ones, of which fewer are alive, do not feel it.
+    fit: bool,
+}
 
 /// Lines of all tables, two to an entry.
 const LINES: usize = 2 * MOST_TABLES * ENTRIES;
 
 impl<T: Element, const L: usize> Default for Tables<T, L> {
     fn default() -> Self {
-        Self(Box::new([Line::ZERO; LINES]))
+        #[cfg(target_arch = "x86_64")]
+        let fit = crate::dispatch::nearest_cache() >= LINES * size_of::<Line<T, L>>();
+        #[cfg(not(target_arch = "x86_64"))]
+        let fit = false;
+        Self { lines: Box::new([Line::ZERO; LINES]), fit }
     }
 }
 
@@ -103,7 +112,7 @@ fn entry<const G: usize, const WIDE: bool, T: Element, const L: usize>(
     let word = word >> (GROUP * G);
     #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
     let index = word as usize & INDEX;
-    &tables.0[G * ENTRIES + index].0
+    &tables.lines[G * ENTRIES + index].0
 }
 
 #[inline(always)]
@@ -254,7 +263,7 @@ fn add_single_in<'a, const SET: u8, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
             let (now, rest) = words.split_at(n);
             words = rest;
             let at = |i: usize| columns[i] as usize;
-            if SET == WIDEST {
+            if SET == WIDEST && tables.fit {
                 let row = |w: usize, i: usize| half(at(i), w);
                 let at_once = two_lines_at_once(n);
                 for first in (0..columns.len()).step_by(at_once) {
@@ -645,7 +654,7 @@ fn sum_single_in<'a, const SET: u8, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
     for (k, first) in (0..n_rows).step_by(COLUMN_CHUNK).enumerate() {
         let (end, starts) = (n_rows.min(first + COLUMN_CHUNK), starts && k == 0);
         let words = &words[k * n..(k + 1) * n];
-        if SET == WIDEST {
+        if SET == WIDEST && tables.fit {
             let row = |w: usize, r: usize| part(r, w);
             let n_tables = build_singles(tables, first, end, row, factor);
             let pass = Pass { n_tables, n_lines: 2, shift: 0 };

@@ -59,7 +59,7 @@ macro_rules! add_entries {
     ($add:literal, $U:ident, $tables:expr, $words:expr, $sums:expr) => {{
         let [[mut a, mut b], [mut c, mut d]]: [Sum; 2] = $sums;
         let [v, w]: [u64; 2] = $words;
-        let table = $tables.0.as_ptr();
+        let table = $tables.lines.as_ptr();
         each_table!($U, G, {
             add_entries!(@ $add, G, table, v, a, b);
             add_entries!(@ $add, G, table, w, c, d);

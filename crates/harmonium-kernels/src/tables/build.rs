@@ -79,7 +79,7 @@ pub(super) fn build_chunk<'a, T: Element + 'a, const L: usize, const H: usize>(
     scale: impl Fn(T) -> T,
 ) -> usize {
     let used = (end - first).div_ceil(GROUP).min(MOST_TABLES);
-    let (all, zero) = (tables.0.as_chunks_mut::<ENTRIES>().0, [T::ZERO; L]);
+    let (all, zero) = (tables.lines.as_chunks_mut::<ENTRIES>().0, [T::ZERO; L]);
     for (g, table) in all.iter_mut().enumerate().take(used) {
         let rows = five(first + g * GROUP, end, &row, &zero);
         build::<T, L, H>(table, rows, &scale);
@@ -106,7 +106,7 @@ macro_rules! build_by_hand {
                 for w in 0..$lines {
                     let zero = [<$number>::ZERO; $len];
                     let rows = five(first + g * GROUP, end, |i| row(w, i), &zero);
-                    let lines = tables.0.as_chunks_mut::<$lines>().0;
+                    let lines = tables.lines.as_chunks_mut::<$lines>().0;
                     let table = &mut lines.as_chunks_mut().0[g];
                     #[expect(unsafe_code, reason = "a function with more features")]
                     // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.

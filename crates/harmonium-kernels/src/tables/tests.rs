@@ -94,9 +94,14 @@ fn assert_sums(
     }
 }
 
+/// Tables as a machine has them whose nearest cache holds all of them, or does not.
+fn both_tables() -> [Tables<f32, HALF>; 2] {
+    [true, false].map(|fit| Tables { fit, ..Tables::default() })
+}
+
 #[test]
 fn single_sums_equal_the_sums_of_the_chosen_rows() {
-    let tables = &mut Tables::default();
+    let [tables, others] = &mut both_tables();
     for (n_rows, n) in shapes() {
         for density in DENSITIES {
             let weights: Vec<Wide> = lines(n_rows, 4, real);
@@ -109,6 +114,9 @@ fn single_sums_equal_the_sums_of_the_chosen_rows() {
                 add_single(words, used, row, gain, &mut theta, tables);
                 add_single_in::<PORTABLE, _>(words, used, row, gain, &mut twin, tables);
                 assert_same(&theta, &twin, "add_single");
+                twin.clone_from(&before);
+                add_single(words, used, row, gain, &mut twin, others);
+                assert_same(&theta, &twin, "add_single in another cache");
                 // A multiplication, two additions inside the table, and one per table; every block
                 // may have one table more that is not full.
                 let roundings = 4 + n_rows.div_ceil(GROUP) + n_rows / BLOCK;
@@ -328,12 +336,15 @@ fn a_sum_down_the_columns_equals_the_sum_of_the_chosen_rows() {
             let before: Vec<Row> = lines(n, 3, real);
             let (mut sums, mut twin) = (before.clone(), before.clone());
             let (words, row) = (columns_of(&bits, COLUMN_CHUNK), |r: usize| &p[r].0);
-            let (words, tables, factor) = (words.as_slice(), &mut Tables::default(), -0.7);
+            let (words, factor, [tables, others]) = (words.as_slice(), -0.7, &mut both_tables());
             sum_single(words, n_samples, row, factor, half, starts, &mut sums, tables);
             sum_single_in::<PORTABLE, _>(
                 words, n_samples, row, factor, half, starts, &mut twin, tables,
             );
             assert_same(&sums, &twin, "sum_single");
+            twin.clone_from(&before);
+            sum_single(words, n_samples, row, factor, half, starts, &mut twin, others);
+            assert_same(&sums, &twin, "sum_single in another cache");
             let mut transposed = BitMatrix::zeros(n, n_samples);
             for r in 0..n_samples {
                 (0..n).for_each(|i| transposed.set(i, r, bits.get(r, i)));
@@ -366,8 +377,8 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
     let fields: Vec<Fields> = lines(most, 3, field);
     let unit = [0.37];
     let start: Vec<Wide> = lines(2 * most, 5, real);
-    let (single, quantised, small) =
-        (&mut Tables::default(), &mut Tables::default(), &mut Tables::default());
+    let (quantised, small) = (&mut Tables::default(), &mut Tables::default());
+    let [single, others] = &mut both_tables();
     let mut sums = vec![Quantum::ZERO; 2 * most];
     for n_rows in sizes() {
         let all = bits(most, n_rows, 0.5, n_rows as u64);
@@ -380,6 +391,9 @@ fn fast_and_portable_agree_to_the_bit_at_every_pair_of_sizes() {
             add_single(words, used, |i| &weights[i].0, 1.0, &mut a[..n], single);
             let row = |i: usize| &weights[i].0;
             add_single_in::<PORTABLE, _>(words, used, row, 1.0, &mut b[..n], single);
+            assert_same(&a, &b, "single precision");
+            b[..n].copy_from_slice(&start[..n]);
+            add_single(words, used, row, 1.0, &mut b[..n], others);
             let row = |t: usize, i: usize| &quanta[t * most + i].0;
             let out = tiles(&mut a, None, 2);
             add_quantised(words, used, row, &unit, out, &mut sums, quantised);

@@ -51,7 +51,7 @@ pub(super) fn sum_pairs<const U: usize, const W: usize>(
     pairs: &mut [[Line<f32, W>; 2]],
 ) {
     let mut ahead = Ahead::<true, 2>::new(words);
-    let table = tables.0.as_ptr();
+    let table = tables.lines.as_ptr();
     for [a, b] in &mut pairs[..words.len()] {
         let [v, w] = ahead.take();
         let (a, b) = (part_of(a, part), part_of(b, part));
