@@ -4,7 +4,7 @@
 //! adding the biases.
 
 use crate::report::Report;
-use crate::step::{NAMES, n_contenders, named_ratios, random_bits, ratios, told};
+use crate::step::{NAMES, heads, n_contenders, named_ratios, random_bits, ratios, told};
 use crate::turns::{Contender, median, on_threads, take_turns, timed};
 use crate::yardstick::{Dense, Yardstick};
 use crate::{Fallible, Outcome};
@@ -27,17 +27,7 @@ pub(crate) fn run(
 ) -> Outcome {
     let (n_visible, n_hidden) = SHAPE;
     report.say(&format!("µs for the product v→h, {n_visible}x{n_hidden}, one thread\n"));
-    report.say(&format!(
-        "{:>5} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}{}",
-        "batch",
-        "density",
-        "i16",
-        "f32",
-        "gemm",
-        "i16",
-        "f32",
-        if n_contenders() > 3 { "   (gemm avx2)" } else { "" },
-    ));
+    report.say(&format!("{:>5} {:>7} {}", "batch", "density", heads()));
     for &density in densities {
         let machine = machine_like(&random_bits(500, n_visible, density, 1))?;
         for &batch in batches {

@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask bench step [--quick] [--products] [--center] \
-     [--shape 784x500,…] [--batch N,…] [--density P,…] [--rule pcd,cd] [--threads N,…] \
+     [--shape 784x500,…] [--batch N,…] [--density P,…] [--rule pcd,cd,cd5,…] [--threads N,…] \
      [--seconds S] [--json [FILE]]";
 
 /// The names of the contenders, ours first, then the yardsticks: the one with the best instructions
@@ -36,6 +36,12 @@ pub(crate) fn n_contenders() -> usize {
         return 4;
     }
     3
+}
+
+/// What stands above times and ratios.
+pub(crate) fn heads() -> String {
+    let last = if n_contenders() > 3 { "   (gemm avx2)" } else { "" };
+    format!("{:>10} {:>10} {:>10} {:>8} {:>8}{last}", "i16", "f32", "gemm", "i16", "f32")
 }
 
 /// How many times as long each yardstick takes as each of ours: a row for each yardstick.
@@ -98,18 +104,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     report.say("µs for a step of training, and how many times as long the dense step takes\n");
     report.say(&format!(
-        "{:>9} {:>5} {:>7} {:>4} {:>7} {:>10} {:>10} {:>10} {:>8} {:>8}{}  speed-up of threads",
+        "{:>9} {:>5} {:>7} {:>4} {:>7} {}  speed-up of threads",
         "shape",
         "batch",
         "density",
         "rule",
         "threads",
-        "i16",
-        "f32",
-        "gemm",
-        "i16",
-        "f32",
-        if n_contenders() > 3 { "   (gemm avx2)" } else { "" },
+        heads(),
     ));
     let pools = settings.threads.iter().map(|n| pool(*n)).collect::<Result<Vec<_>, _>>()?;
     for shape in &settings.shapes {
@@ -149,14 +150,11 @@ impl Cell<'_> {
         pools: &[ThreadPool],
         report: &mut Report,
     ) -> Outcome {
-        let (rule, side) = match self.rule {
-            "pcd" => (Rule::Pcd, Side::Persistent),
-            "cd" => (Rule::Cd, Side::Contrastive),
-            other => return Err(format!("there is no rule `{other}`\n{USAGE}").into()),
-        };
+        let (rule, side, k) = parse_rule(self.rule)?;
         let plan = |precision| Plan {
             precision,
             rule,
+            k: Schedule::Constant(k as f64),
             epochs: 1 << 40,
             batch: self.batch,
             chains: self.batch,
@@ -174,7 +172,7 @@ impl Cell<'_> {
         let [quantised, single] = trainers;
         let (mut quantised, mut single) = (quantised?, single?);
         let mut dense = [Yardstick::Best, Yardstick::Avx2]
-            .map(|yardstick| self.dense(side, &machine, data).by(yardstick));
+            .map(|yardstick| self.dense((side, k), &machine, data).by(yardstick));
         let mut measured = vec![vec![Vec::new(); n_contenders()]; pools.len()];
         // All thread counts take turns as well, so that their quotient is one of neighbours.
         let turns: Vec<(usize, usize)> =
@@ -256,7 +254,7 @@ impl Cell<'_> {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-    fn dense(&self, side: Side, machine: &Machine, data: &Dataset) -> DenseRbm {
+    fn dense(&self, rule: (Side, usize), machine: &Machine, data: &Dataset) -> DenseRbm {
         let entries = machine.couplings()[0].weights.entries();
         let weights = Dense::from_fn(self.n_visible, self.n_hidden, |i, j| {
             entries[i * self.n_hidden + j] as f32
@@ -264,7 +262,7 @@ impl Cell<'_> {
         let bias = machine.layer(Rbm::VISIBLE).bias.iter().map(|b| *b as f32).collect();
         let n_rows = 4 * self.batch;
         let rows = Dense::from_fn(n_rows, self.n_visible, |i, j| data.table().at(i, j));
-        DenseRbm::new(side, self.batch, weights, bias, rows)
+        DenseRbm::new(rule, self.batch, weights, bias, rows)
     }
 }
 
@@ -291,6 +289,21 @@ impl Observer for Clock {
         self.seconds = self.start.elapsed().as_secs_f64();
         ControlFlow::Break("enough".into())
     }
+}
+
+/// A rule, and after it the sweeps of its chains where that is not one.
+fn parse_rule(text: &str) -> Fallible<(Rule, Side, usize)> {
+    let name = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let (rule, side) = match name {
+        "pcd" => (Rule::Pcd, Side::Persistent),
+        "cd" => (Rule::Cd, Side::Contrastive),
+        _ => return Err(format!("there is no rule `{text}`\n{USAGE}").into()),
+    };
+    let k = if name == text { 1 } else { text[name.len()..].parse()? };
+    if k == 0 {
+        return Err(format!("`{text}`: chains make one sweep at least\n{USAGE}").into());
+    }
+    Ok((rule, side, k))
 }
 
 fn parse_shape(text: &str) -> Fallible<(usize, usize)> {

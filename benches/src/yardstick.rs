@@ -220,10 +220,12 @@ pub(crate) enum Side {
     Contrastive,
 }
 
-/// A restricted machine that learns with dense products: PCD-1 or CD-1 with momentum.
+/// A restricted machine that learns with dense products: PCD or CD with momentum.
 #[derive(Debug)]
 pub(crate) struct DenseRbm {
     side: Side,
+    /// Sweeps of the chains for each update.
+    k: usize,
     batch: usize,
     rate: f32,
     momentum: f32,
@@ -238,12 +240,14 @@ pub(crate) struct DenseRbm {
     samples: Dense,
     stream: Stream,
     steps: u64,
+    /// Layers that were sampled so far.
+    draws: u64,
 }
 
 impl DenseRbm {
     /// As many chains as a batch has rows; `data` is presented in its order, again and again.
     pub(crate) fn new(
-        side: Side,
+        (side, k): (Side, usize),
         batch: usize,
         weights: Dense,
         visible_bias: Vec<f32>,
@@ -254,6 +258,7 @@ impl DenseRbm {
         let start = |i, j| if stream.uniform(Site::new(i, 0, 1), j) < 0.5 { 1.0 } else { 0.0 };
         Self {
             side,
+            k,
             batch,
             rate: 0.01,
             momentum: 0.5,
@@ -267,6 +272,7 @@ impl DenseRbm {
             samples: Dense::from_fn(batch, n_hidden, start),
             stream,
             steps: 0,
+            draws: 0,
         }
     }
 
@@ -286,27 +292,37 @@ impl DenseRbm {
         let first = (self.steps % n_batches as u64) as usize * b;
         self.steps += 1;
         self.visible.copy_rows(b, &self.data, first);
+        if self.side == Side::Contrastive {
+            self.infer_hidden(threads, 0..b);
+            self.sample_hidden(threads, 0);
+        }
+        for _ in 1..self.k {
+            self.sample_visible(threads);
+            self.infer_hidden(threads, b..2 * b);
+            self.sample_hidden(threads, b);
+        }
+        self.sample_visible(threads);
         match self.side {
             Side::Persistent => {
-                self.sample_visible(threads);
                 self.infer_hidden(threads, 0..2 * b);
                 self.sample_hidden(threads, b);
             }
-            Side::Contrastive => {
-                self.infer_hidden(threads, 0..b);
-                self.sample_hidden(threads, 0);
-                self.sample_visible(threads);
-                self.infer_hidden(threads, b..2 * b);
-            }
+            Side::Contrastive => self.infer_hidden(threads, b..2 * b),
         }
         self.learn(threads);
     }
 
+    /// Variates that nobody had yet.
+    fn fresh(&mut self) -> Stream {
+        self.draws += 1;
+        self.stream.fork(self.draws)
+    }
+
     fn sample_visible(&mut self, threads: usize) {
-        let rows = self.batch..2 * self.batch;
+        let (rows, stream) = (self.batch..2 * self.batch, self.fresh());
         let (h, w) = (self.samples.all(), self.weights.transposed(0..self.weights.n_rows));
         self.visible.respond(threads, rows.clone(), &self.bias[0], h, w);
-        self.visible.make_samples(threads, rows, self.stream.fork(2 * self.steps));
+        self.visible.make_samples(threads, rows, stream);
     }
 
     fn infer_hidden(&mut self, threads: usize, rows: Range<usize>) {
@@ -316,7 +332,7 @@ impl DenseRbm {
     }
 
     fn sample_hidden(&mut self, threads: usize, first: usize) {
-        let stream = self.stream.fork(2 * self.steps + 1);
+        let stream = self.fresh();
         self.samples.sample_means(threads, &self.hidden, first, stream);
     }
 
@@ -349,13 +365,19 @@ mod tests {
     #[test]
     fn the_yardstick_learns_what_the_data_says() {
         // Rows are all ones or all zeros, half and half: so must be what the machine draws.
-        for (side, threads) in [(Side::Persistent, 1), (Side::Contrastive, 2)] {
+        let rules = [
+            (Side::Persistent, 1),
+            (Side::Contrastive, 1),
+            (Side::Persistent, 3),
+            (Side::Contrastive, 3),
+        ];
+        for (rule, threads) in rules.into_iter().zip([1, 2, 2, 1]) {
             let stream = Stream::new(1);
             #[expect(clippy::cast_possible_truncation, reason = "single precision")]
             let normal = |i, j| stream.normal(Site::new(i, 0, 0), j) as f32 * 0.1;
             let data = Dense::from_fn(200, 70, |i, _| (i % 2) as f32);
             let mut rbm =
-                DenseRbm::new(side, 50, Dense::from_fn(70, 40, normal), vec![0.0; 70], data);
+                DenseRbm::new(rule, 50, Dense::from_fn(70, 40, normal), vec![0.0; 70], data);
             rbm.rate = 0.05;
             for _ in 0..400 {
                 rbm.step(threads);
@@ -363,9 +385,9 @@ mod tests {
             // A row that mixes both kinds has 35 ± 4 ones; few chains are under way between them.
             let ones = |i: usize| rbm.visible.row(i).iter().sum::<f32>();
             let mixed = (50..100).filter(|&i| (18.0..=52.0).contains(&ones(i))).count();
-            assert!(mixed <= 5, "{side:?}: {mixed} of 50 rows mix ones and zeros");
+            assert!(mixed <= 5, "{rule:?}: {mixed} of 50 rows mix ones and zeros");
             let all: f32 = (50..100).map(|i| rbm.visible.row(i)[0]).sum();
-            assert!((10.0..40.0).contains(&all), "{side:?}: {all} of 50 rows are ones");
+            assert!((10.0..40.0).contains(&all), "{rule:?}: {all} of 50 rows are ones");
         }
     }
 }

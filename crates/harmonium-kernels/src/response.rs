@@ -35,7 +35,7 @@ pub(crate) fn exp_neg(x: f32) -> f32 {
 
 fast! {
     /// Starts every row with the same natural parameters.
-    pub fn start_rows[](theta: &mut [Wide], line: &Wide) = start_rows_portable;
+    pub(crate) fn start_rows[](theta: &mut [Wide], line: &Wide) = start_rows_portable;
 }
 
 #[inline(always)]

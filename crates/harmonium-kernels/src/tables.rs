@@ -10,6 +10,7 @@ use crate::dispatch::WIDE;
 use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::index::Used;
 use crate::line::{Element, HALF, Line, Quantum, Row, TILE, Wide};
+use crate::response::start_rows;
 
 /// Rows of one table.
 const GROUP: usize = 5;
@@ -90,13 +91,11 @@ impl Tiles<'_> {
         }
     }
 
-    /// The start where nothing is added.
-    #[inline(always)]
-    pub(crate) fn begin(&mut self) {
+    /// Starts them, where what follows would not do it or nothing is added.
+    pub fn begin(&mut self) {
         let n = self.n().max(1);
-        for (theta, start) in self.theta.chunks_mut(n).zip(self.start.unwrap_or_default()) {
-            theta.fill(*start);
-        }
+        let start = self.start.take().unwrap_or_default();
+        self.theta.chunks_mut(n).zip(start).for_each(|(theta, start)| start_rows(theta, start));
     }
 }
 

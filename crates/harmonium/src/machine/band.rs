@@ -16,7 +16,6 @@ use harmonium_kernels::means::{Means, add_means};
 use harmonium_kernels::pairs::{Listing, PairSums, add_quantised_pairs, add_single_pairs};
 use harmonium_kernels::quantised::{Copies, FULL, add_row_sums, largest_column_sum, scale_for};
 use harmonium_kernels::real::{View, multiply_add};
-use harmonium_kernels::response::start_rows;
 use harmonium_kernels::tables::{self, BLOCK, Tables, Tiles};
 use harmonium_kernels::update::transpose_single;
 use rayon::prelude::*;
@@ -127,7 +126,7 @@ impl Source {
     /// weights do.
     fn start(&self, out: &mut Tiles<'_>, quantised: bool) {
         if !(self.is_bits && quantised && !matches!(self.bits.form(), Form::Lists(..))) {
-            start_tiles(out);
+            out.begin();
         }
     }
 
@@ -142,15 +141,6 @@ impl Source {
 
 fn entries_of(precision: Precision) -> Entries {
     if precision == Precision::I16 { Entries::Quantised } else { Entries::Single }
-}
-
-/// Starts what has a start; nothing is left of it to do.
-pub(super) fn start_tiles(out: &mut Tiles<'_>) {
-    let n = out.n();
-    if let Some(start) = out.start.take() {
-        let tiles = out.theta.chunks_exact_mut(n.max(1));
-        tiles.zip(start).for_each(|(theta, line)| start_rows(theta, line));
-    }
 }
 
 thread_local! {

@@ -9,7 +9,7 @@
 //! a layer that sees $\kappa_l$ tied copies of each neighbour. Greedy learning needs it, where a
 //! layer has to make do with some of its neighbours; everything else has $\kappa = 1$.
 
-use super::band::{Band, End, Scratch, Source, start_tiles, with_scratch};
+use super::band::{Band, End, Scratch, Source, with_scratch};
 use super::lateral::Coordinates;
 use super::{Lateral, LayerId, Machine, State, Weights, add_input};
 use crate::units::Units;
@@ -328,7 +328,7 @@ impl Engine {
                 }
             }
         }
-        start_tiles(&mut Tiles { theta, start, n_tiles });
+        Tiles { theta, start, n_tiles }.begin();
     }
 
     /// Adds to `theta`, rows of $\kappa s\theta$ of layer `l`, what the numbers $x - t$ of layer `m`
