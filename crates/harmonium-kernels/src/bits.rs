@@ -146,7 +146,7 @@ impl BitMatrix {
         for first in (0..self.n_rows).step_by(64) {
             let rows = first..self.n_rows.min(first + 64);
             for (w, counts) in counts.chunks_mut(64).enumerate() {
-                add_counts(columns_of(self, rows.clone(), w).as_flattened(), counts);
+                add_counts(columns_of(self, rows.clone(), w).as_flattened(), u64::MAX, counts);
             }
         }
     }
@@ -258,13 +258,14 @@ fn exchange<const B: usize, const U: usize>(x: &mut [[u64; 8]; 8], mask: u64) {
 }
 
 fast! {
-    /// Adds how many bits each word has.
-    pub(crate) fn add_counts[](words: &[u64], counts: &mut [u32]) = add_counts_portable;
+    /// Adds how many of the bits of `mask` each word has.
+    pub(crate) fn add_counts[](words: &[u64], mask: u64, counts: &mut [u32])
+        = add_counts_portable;
 }
 
 #[inline(always)]
-fn add_counts_portable(words: &[u64], counts: &mut [u32]) {
-    counts.iter_mut().zip(words).for_each(|(c, w)| *c += w.count_ones());
+fn add_counts_portable(words: &[u64], mask: u64, counts: &mut [u32]) {
+    counts.iter_mut().zip(words).for_each(|(c, w)| *c += (w & mask).count_ones());
 }
 
 #[cfg(test)]

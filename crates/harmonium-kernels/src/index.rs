@@ -77,9 +77,23 @@ impl Words {
             let counts = &mut counts[..64.min(self.n - first)];
             counts.fill(0);
             for k in 0..n_chunks {
-                add_counts(&self.words[k * self.n + first..][..counts.len()], counts);
+                add_counts(&self.words[k * self.n + first..][..counts.len()], u64::MAX, counts);
             }
             tell(first, counts);
+        }
+    }
+
+    /// Counts the rows that have column `c` and each of the columns of `other` from `first` on, after
+    /// [`Words::fill_columns`] of the same chunk for both: one instruction for the bits of 64 rows.
+    ///
+    /// # Panics
+    ///
+    /// If there are no such columns, or the rows are not as many.
+    pub fn count_common(&self, c: usize, other: &Self, first: usize, counts: &mut [u32]) {
+        counts.fill(0);
+        let columns = self.words.chunks(self.n.max(1)).zip(other.words.chunks(other.n.max(1)));
+        for (mine, theirs) in columns {
+            add_counts(&theirs[first..first + counts.len()], mine[c], counts);
         }
     }
 

@@ -8,7 +8,9 @@
 use crate::machine::{Coupling, LayerId, Machine, Meaning, State, Weights, row_range};
 use crate::units::Units;
 use harmonium_kernels::dense::add_scaled;
+use harmonium_kernels::index::Words;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Rows of a weight matrix whose moments one task sums: few enough to stay in the cache.
 const ROWS_PER_TASK: usize = 32;
@@ -49,15 +51,13 @@ impl Moments {
     /// Layers that hold means stand for independent units: a Gaussian one then has the second
     /// moment $m^2 + 1/\gamma$, and a unit has no moment with itself to correct.
     pub fn add(&mut self, machine: &Machine, x: &State, weights: &[f64]) {
-        let total: f64 = weights.iter().sum();
-        let sums: Vec<Vec<f64>> =
-            machine.layer_ids().map(|l| weighted_sum(x, l, weights)).collect();
+        let rows = Rows::new(machine, x, weights);
         for l in machine.layer_ids() {
-            add_to(&mut self.bias[l.0], &sums[l.0]);
-            self.add_squares(machine, x, l, weights, total);
+            add_to(&mut self.bias[l.0], &rows.sums[l.0]);
+            self.add_squares(machine, x, l, weights, rows.total);
         }
         for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
-            add_products(machine, c, x, weights, &sums, total, out);
+            rows.add_products(machine, c, out);
         }
     }
 
@@ -129,30 +129,134 @@ fn weighted_sum(x: &State, l: LayerId, weights: &[f64]) -> Vec<f64> {
     sum
 }
 
-/// Adds $\sum_r w_r \tilde a_r \tilde b_r^\top$, which is
-/// $\sum_r w_r a_r b_r^\top - s_a\mu_b^\top - \mu_a s_b^\top + (\sum_r w_r)\mu_a\mu_b^\top$ with
-/// $s = \sum_r w_r x_r$: the sum runs over the plain values, of which many are zero, and centering is a correction of rank two.
-///
-/// A fixed number of output rows is one task, so the result does not depend on the number of
-/// threads.
-fn add_products(
-    machine: &Machine,
-    c: &Coupling,
-    x: &State,
-    weights: &[f64],
-    sums: &[Vec<f64>],
+/// Weighted rows, and what all products of their layers share.
+struct Rows<'a> {
+    x: &'a State,
+    weights: &'a [f64],
+    /// $\sum_r w_r$.
     total: f64,
-    out: &mut [f64],
-) {
-    let (a, b) = c.between;
-    let (mu_a, mu_b) = (&machine.layer(a).offset, &machine.layer(b).offset);
-    let (n_a, n_b) = (mu_a.len(), mu_b.len());
-    let (x_a, x_b) = (x.layer(a), x.layer(b));
-    let units = machine.layer(a).units;
-    // Entry `i` of the first layer with the entries of the second from column `from` on.
-    let add_samples = |first: usize, from: usize, rows: &mut [f64], width: usize| {
+    /// $\sum_r w_r x_r$ of each layer.
+    sums: Vec<Vec<f64>>,
+    /// The bits of each layer column by column, where all rows weigh the same and two layers with bits are coupled.
+    columns: Vec<Option<Words>>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(machine: &Machine, x: &'a State, weights: &'a [f64]) -> Self {
+        let alike = weights.iter().all(|w| *w == weights[0]);
+        let bits = |l: LayerId| x.layers[l.0].bits().filter(|_| alike);
+        let mut columns: Vec<Option<Words>> = vec![None; machine.layers().len()];
+        for (a, b) in machine.couplings().iter().map(|c| c.between) {
+            let (Some(of_a), Some(of_b)) = (bits(a), bits(b)) else { continue };
+            for (l, bits) in [(a, of_a), (b, of_b)] {
+                columns[l.0].get_or_insert_with(|| {
+                    let mut words = Words::default();
+                    words.fill_columns(bits, 64);
+                    words
+                });
+            }
+        }
+        Self {
+            x,
+            weights,
+            total: weights.iter().sum(),
+            sums: machine.layer_ids().map(|l| weighted_sum(x, l, weights)).collect(),
+            columns,
+        }
+    }
+
+    /// Adds $\sum_r w_r \tilde a_r \tilde b_r^\top$, which is
+    /// $\sum_r w_r a_r b_r^\top - s_a\mu_b^\top - \mu_a s_b^\top + (\sum_r w_r)\mu_a\mu_b^\top$ with
+    /// $s = \sum_r w_r x_r$: the sum runs over the plain values, of which many are zero, and centering is a correction of rank two.
+    ///
+    /// Where both layers hold bits and all rows weigh the same, the sum counts rows in which both are set. A spin is
+    /// such a bit times two, with everything moved by one.
+    ///
+    /// A fixed number of output rows is one task, so the result does not depend on the number of
+    /// threads.
+    fn add_products(&self, machine: &Machine, c: &Coupling, out: &mut [f64]) {
+        let (a, b) = c.between;
+        let counted = self.columns[a.0].as_ref().zip(self.columns[b.0].as_ref());
+        let [of_a, of_b] = [a, b].map(|l| self.side(machine, l, counted.is_some()));
+        let (n_a, n_b) = (of_a.offset.len(), of_b.offset.len());
+        let unit = self.weights.first().map_or(0.0, |w| w * of_a.gain * of_b.gain);
+        // Entry `i` of the first layer with the entries of the second from column `from` on.
+        let add_samples = |first: usize, from: usize, rows: &mut [f64], width: usize| {
+            if let Some((columns_a, columns_b)) = counted {
+                let mut counts = vec![0; width];
+                for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
+                    columns_a.count_common(i, columns_b, from, &mut counts);
+                    row.iter_mut().zip(&counts).for_each(|(o, n)| *o += unit * f64::from(*n));
+                }
+            } else {
+                self.add_numbers((a, first), (b, from), rows, width);
+            }
+            for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
+                let (mu, sum) = (of_a.offset[i], of_a.sums[i]);
+                add_scaled(row, self.total * mu - sum, &of_b.offset[from..from + width]);
+                add_scaled(row, -mu, &of_b.sums[from..from + width]);
+            }
+        };
+        let parallel = out.len() * self.weights.len() >= WORTH_THREADS;
+        if let Weights::Sparse(edges) = &c.weights {
+            let add_edges = |(pairs, out): (&[(usize, usize)], &mut [f64])| {
+                if let Some((columns, _)) = counted {
+                    for (&(i, j), o) in pairs.iter().zip(&mut *out) {
+                        let mut count = [0];
+                        columns.count_common(i, columns, j, &mut count);
+                        *o += unit * f64::from(count[0]);
+                    }
+                } else {
+                    // Rows outside: each is read from one place of the cache, edge after edge.
+                    for (x, w) in self.x.layer(a).chunks_exact(n_a).zip(self.weights) {
+                        pairs.iter().zip(&mut *out).for_each(|(&(i, j), o)| *o += w * x[i] * x[j]);
+                    }
+                }
+                for (&(i, j), o) in pairs.iter().zip(&mut *out) {
+                    let (mu, sums) = (&of_a.offset, &of_a.sums);
+                    *o += self.total * mu[i] * mu[j] - sums[i] * mu[j] - mu[i] * sums[j];
+                }
+            };
+            if parallel {
+                let pairs = edges.pairs().par_chunks(EDGES_PER_TASK);
+                pairs.zip(out.par_chunks_mut(EDGES_PER_TASK)).for_each(add_edges);
+            } else {
+                add_edges((edges.pairs(), out));
+            }
+        } else if c.is_lateral() {
+            let units = machine.layer(a).units;
+            for i in 0..n_a {
+                let inside = inside_unit(units, i, n_a);
+                let row = &mut out[row_range(n_a, i)][inside..];
+                if !row.is_empty() {
+                    let width = row.len();
+                    add_samples(i, i + 1 + inside, row, width);
+                }
+            }
+        } else {
+            let size = ROWS_PER_TASK * n_b;
+            let add = |(k, rows): (usize, &mut [f64])| {
+                add_samples(k * ROWS_PER_TASK, 0, rows, n_b);
+            };
+            if parallel {
+                out.par_chunks_mut(size).enumerate().for_each(add);
+            } else {
+                out.chunks_mut(size).enumerate().for_each(add);
+            }
+        }
+    }
+
+    /// Adds $\sum_r w_r a_r b_r^\top$ for some entries of two layers, of the second `width`.
+    fn add_numbers(
+        &self,
+        (a, first): (LayerId, usize),
+        (b, from): (LayerId, usize),
+        rows: &mut [f64],
+        width: usize,
+    ) {
         let n = rows.len() / width;
-        for ((xa, xb), w) in x_a.chunks_exact(n_a).zip(x_b.chunks_exact(n_b)).zip(weights) {
+        let [x_a, x_b] = [a, b].map(|l| self.x.layer(l).chunks_exact(self.x.layers[l.0].len));
+        for ((xa, xb), w) in x_a.zip(x_b).zip(self.weights) {
             for (row, x) in rows.chunks_exact_mut(width).zip(&xa[first..first + n]) {
                 let scale = w * x;
                 if scale != 0.0 {
@@ -160,52 +264,105 @@ fn add_products(
                 }
             }
         }
-        for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
-            add_scaled(row, total * mu_a[i] - sums[a.0][i], &mu_b[from..from + width]);
-            add_scaled(row, -mu_a[i], &sums[b.0][from..from + width]);
-        }
-    };
-    if let Weights::Sparse(edges) = &c.weights {
-        // Rows outside: each is read from one place of the cache, edge after edge.
-        let add_edges = |(pairs, out): (&[(usize, usize)], &mut [f64])| {
-            for (xa, w) in x_a.chunks_exact(n_a).zip(weights) {
-                pairs.iter().zip(&mut *out).for_each(|(&(i, j), o)| *o += w * xa[i] * xa[j]);
-            }
-            for (&(i, j), o) in pairs.iter().zip(&mut *out) {
-                let sums = &sums[a.0];
-                *o += total * mu_a[i] * mu_a[j] - sums[i] * mu_a[j] - mu_a[i] * sums[j];
-            }
-        };
-        let parallel = out.len() * weights.len() >= WORTH_THREADS;
-        if parallel {
-            let pairs = edges.pairs().par_chunks(EDGES_PER_TASK);
-            pairs.zip(out.par_chunks_mut(EDGES_PER_TASK)).for_each(add_edges);
-        } else {
-            add_edges((edges.pairs(), out));
-        }
-    } else if c.is_lateral() {
-        for i in 0..n_a {
-            let inside = inside_unit(units, i, n_a);
-            let row = &mut out[row_range(n_a, i)][inside..];
-            if !row.is_empty() {
-                let width = row.len();
-                add_samples(i, i + 1 + inside, row, width);
-            }
-        }
-    } else {
-        let size = ROWS_PER_TASK * n_b;
-        if out.len() * weights.len() < WORTH_THREADS {
-            let pieces = out.chunks_mut(size).enumerate();
-            pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
-        } else {
-            let pieces = out.par_chunks_mut(size).enumerate();
-            pieces.for_each(|(k, rows)| add_samples(k * ROWS_PER_TASK, 0, rows, n_b));
-        }
     }
+
+    /// A layer as its products see it, its bits counted or not.
+    fn side<'s>(&'s self, machine: &'s Machine, l: LayerId, counted: bool) -> Side<'s> {
+        let (layer, sums) = (machine.layer(l), &self.sums[l.0]);
+        if counted && layer.units == Units::Spin {
+            let moved = |values: &[f64], by: f64| values.iter().map(|x| x + by).collect();
+            let offset = moved(&layer.offset, 1.0);
+            return Side { gain: 2.0, offset, sums: moved(sums, self.total) };
+        }
+        Side { gain: 1.0, offset: Cow::from(&layer.offset), sums: Cow::from(sums) }
+    }
+}
+
+/// $\mu$ and $\sum_r w_r x_r$ of a layer whose values are zero or more than it by its gain.
+struct Side<'a> {
+    gain: f64,
+    offset: Cow<'a, [f64]>,
+    sums: Cow<'a, [f64]>,
 }
 
 /// How many entries right of `i` belong to the same unit: they have no moment with it.
 pub(crate) fn inside_unit(units: Units, i: usize, n: usize) -> usize {
     let group = units.group();
     ((i / group + 1) * group).min(n) - i - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Edges, Layer, LayerState, Matrix, Role, Triangle};
+    use harmonium_kernels::random::{Site, Stream};
+
+    fn noise(seed: u64, i: usize) -> f64 {
+        Stream::new(seed).uniform(Site::default(), i) - 0.5
+    }
+
+    /// Binary, spin and categorical units, each coupled with the others and with themselves.
+    fn machine() -> Machine {
+        let kinds = [(Units::Binary, 70), (Units::Spin, 9), (Units::Categorical { q: 3 }, 4)];
+        let layers: Vec<Layer> = (0..)
+            .zip(kinds)
+            .map(|(l, (units, n))| {
+                let mut layer = Layer::new(format!("{l}"), Role::Visible, units, n).unwrap();
+                (0..).zip(&mut layer.offset).for_each(|(i, m)| *m = noise(l, i));
+                layer
+            })
+            .collect();
+        let [a, b, c] = [0, 1, 2].map(LayerId);
+        let between = |l: LayerId, m: LayerId| {
+            let weights = Matrix::zeros(layers[l.0].len(), layers[m.0].len()).unwrap();
+            Coupling::between(l, m, weights)
+        };
+        let ring = Edges::new(9, (0..9).map(|i| (i, (i + 2) % 9, 0.0))).unwrap();
+        let lateral =
+            |l: LayerId| Coupling::lateral(l, Triangle::zeros(layers[l.0].len()).unwrap());
+        let couplings = vec![
+            lateral(a),
+            Coupling::sparse(b, ring),
+            lateral(c),
+            between(a, b),
+            between(a, c),
+            between(b, c),
+        ];
+        Machine::new(layers, couplings).unwrap()
+    }
+
+    #[test]
+    fn counted_bits_have_the_moments_of_their_numbers() {
+        let machine = machine();
+        for n in [0, 1, 63, 64, 65, 200] {
+            let mut numbers = State::zeros(&machine, n).unwrap();
+            for row in 0..n {
+                let on = |l: u64, i: usize| noise(100 + 3 * row as u64 + l, i) > 0.1;
+                let bits: Vec<f64> = (0..70).map(|i| f64::from(u8::from(on(0, i)))).collect();
+                let spins: Vec<f64> = (0..9).map(|i| if on(1, i) { 1.0 } else { -1.0 }).collect();
+                let mut groups = vec![0.0; 12];
+                (0..4).for_each(|g| groups[3 * g + (row + g * g) % 3] = 1.0);
+                for (l, values) in [bits, spins, groups].iter().enumerate() {
+                    numbers.set_row(LayerId(l), row, values).unwrap();
+                }
+            }
+            let mut packed = numbers.clone();
+            packed.layers.iter_mut().for_each(LayerState::pack);
+            assert!(packed.layers.iter().all(|layer| layer.bits().is_some()));
+            let alike = vec![-0.7; n];
+            let others: Vec<f64> = (0..n).map(|row| noise(9, row)).collect();
+            for weights in [alike, others] {
+                let moments = |x: &State| {
+                    let mut moments = Moments::zeros(&machine);
+                    moments.add(&machine, x, &weights);
+                    moments
+                };
+                let (found, expected) = (moments(&packed), moments(&numbers));
+                let size: f64 = weights.iter().map(|w| w.abs()).sum();
+                for (a, b) in found.slices().concat().iter().zip(expected.slices().concat()) {
+                    assert!((a - b).abs() <= 1e-13 * size, "{n} rows: {a} for {b}");
+                }
+            }
+        }
+    }
 }

@@ -262,3 +262,23 @@ fn the_form_depends_on_the_precision() {
     samples.fill(&[&some], Entries::Single);
     assert!(matches!(samples.form(), Form::Lists(_)));
 }
+
+#[test]
+fn common_rows_are_counted() {
+    for (n, n_rows) in shapes() {
+        for density in [0.1, 0.7] {
+            let (a, b) = (bits(n_rows, n, density, 1), bits(n_rows, 2 * n + 3, density, 2));
+            let (mut of_a, mut of_b) = (Words::default(), Words::default());
+            of_a.fill_columns(&a, 64);
+            of_b.fill_columns(&b, 64);
+            let mut counts = vec![99; n];
+            for c in [0, n / 2, n.saturating_sub(1)].into_iter().take(n) {
+                of_a.count_common(c, &of_b, 3, &mut counts);
+                for (j, &count) in counts.iter().enumerate() {
+                    let common = (0..n_rows).filter(|&r| a.get(r, c) && b.get(r, j + 3)).count();
+                    assert_eq!(count as usize, common, "{n_rows} rows, columns {c} and {j}");
+                }
+            }
+        }
+    }
+}

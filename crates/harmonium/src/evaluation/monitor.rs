@@ -6,7 +6,7 @@
 //! | `pseudo_likelihood.train`, `.valid` | one random unit per row, times their number |
 //! | `free_energy.train`, `.valid`, `.chains` | mean free energy; for deep machines its variational bound |
 //! | `free_energy_gap` | valid − train: growing means overfitting (Hinton 2010) |
-//! | `reconstruction_error` | mean squared distance after one step down and up; not a likelihood |
+//! | `reconstruction_error` | mean squared distance after one step down and up (a few sweeps where visible units see each other); not a likelihood |
 //! | `dead_units`, `saturated_units` | hidden units below 1 % or above 99 % on all but 1 % of the data |
 //!
 //! The rows that are looked at are a fixed part of the data, so that the cost stays a few percent
@@ -37,6 +37,8 @@ const LEAST_ROWS: usize = 100;
 /// Of the rows that are looked at, those whose echo is taken: one of so many, as long as
 /// [`LEAST_ROWS`] remain. An echo says least of all numbers and would cost most.
 const ECHOES: usize = 4;
+/// Where visible units see each other an echo takes a few sweeps: run to their end they would cost more than the epoch.
+const ECHO: MeanField = MeanField { tolerance: 1e-2, max_sweeps: 5, damping: 0.0 };
 
 /// Watches one run on its training and validation data.
 pub struct Monitor<'d> {
@@ -318,7 +320,7 @@ fn echoes(machine: &Machine, engine: &Engine, posterior: &State) -> Result<Vec<f
     let visible = machine.visible_layers();
     let hidden = machine.layer_ids().filter(|l| !visible.contains(l));
     let mut echo = posterior.clone();
-    infer(machine, engine, &Clamp::layers(hidden), &mut echo, MeanField::default())?;
+    infer(machine, engine, &Clamp::layers(hidden), &mut echo, ECHO)?;
     let distance = |row: usize| -> f64 {
         let pairs =
             visible.iter().flat_map(|&l| posterior.row(l, row).iter().zip(echo.row(l, row)));
