@@ -104,7 +104,7 @@ fast! {
         heat: Heat<'_>,
         variates: &Variates,
         words: &mut [u32],
-    ) = sample_in_turn_portable;
+    ) = sample_in_turn_portable, wide sample_in_turn_portable, widest avx2;
 }
 
 #[inline(always)]

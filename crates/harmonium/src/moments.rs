@@ -7,7 +7,7 @@
 
 use crate::machine::{Coupling, LayerId, Machine, Meaning, State, Weights, row_range};
 use crate::units::Units;
-use harmonium_kernels::dense::add_scaled;
+use harmonium_kernels::dense::{add_counted, add_scaled};
 use harmonium_kernels::index::Words;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -182,19 +182,21 @@ impl<'a> Rows<'a> {
         let unit = self.weights.first().map_or(0.0, |w| w * of_a.gain * of_b.gain);
         // Entry `i` of the first layer with the entries of the second from column `from` on.
         let add_samples = |first: usize, from: usize, rows: &mut [f64], width: usize| {
-            if let Some((columns_a, columns_b)) = counted {
-                let mut counts = vec![0; width];
-                for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
-                    columns_a.count_common(i, columns_b, from, &mut counts);
-                    row.iter_mut().zip(&counts).for_each(|(o, n)| *o += unit * f64::from(*n));
-                }
-            } else {
+            let mut counts = vec![0; if counted.is_some() { width } else { 0 }];
+            if counted.is_none() {
                 self.add_numbers((a, first), (b, from), rows, width);
             }
+            let [mu_b, sums_b] = [&of_b.offset, &of_b.sums].map(|of| &of[from..from + width]);
             for (row, i) in rows.chunks_exact_mut(width).zip(first..) {
                 let (mu, sum) = (of_a.offset[i], of_a.sums[i]);
-                add_scaled(row, self.total * mu - sum, &of_b.offset[from..from + width]);
-                add_scaled(row, -mu, &of_b.sums[from..from + width]);
+                let (by_mu, by_sums) = ((self.total * mu - sum, mu_b), (-mu, sums_b));
+                if let Some((columns_a, columns_b)) = counted {
+                    columns_a.count_common(i, columns_b, from, &mut counts);
+                    add_counted(row, (unit, &counts), by_mu, by_sums);
+                } else {
+                    add_scaled(row, by_mu.0, by_mu.1);
+                    add_scaled(row, by_sums.0, by_sums.1);
+                }
             }
         };
         let parallel = out.len() * self.weights.len() >= WORTH_THREADS;
