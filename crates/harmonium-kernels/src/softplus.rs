@@ -47,7 +47,7 @@ fn exp_neg(x: f64) -> f64 {
 
 fast! {
     /// $\sum_i \ln(1 + e^{t_i})$.
-    pub fn sum_softplus[](theta: &[f64]) -> f64 = sum_softplus_portable;
+    pub fn sum_softplus[](theta: &[f64]) -> f64 = sum_softplus_portable, wide sum_softplus_portable, widest avx2;
 }
 
 #[inline(always)]
