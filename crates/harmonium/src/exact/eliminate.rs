@@ -9,6 +9,7 @@
 use crate::machine::{LayerId, Machine, State};
 use crate::sampling::Clamp;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 
 /// Most units a table may range over: 32 megabytes.
 const MOST_NEIGHBOURS: usize = 22;
@@ -38,8 +39,15 @@ struct Table {
 
 impl Elimination {
     /// Prepares the sum over the free units of one row of `x`; `machine` has zero offsets. `None`
-    /// if a free unit has other than two values, or no order of small width is found.
-    pub(super) fn new(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Option<Self> {
+    /// if a free unit has other than two values, or no order is found that is narrow and takes fewer than two to
+    /// the power of `below` terms.
+    pub(super) fn new(
+        machine: &Machine,
+        clamp: &Clamp,
+        x: &State,
+        row: usize,
+        below: f64,
+    ) -> Option<Self> {
         let mut numbers: Vec<Vec<Option<usize>>> = Vec::new();
         let mut constant = -machine.constant();
         let (mut values, mut field) = (Vec::new(), Vec::new());
@@ -80,7 +88,12 @@ impl Elimination {
         if edges.len() >= MOST_NEIGHBOURS * n.max(1) {
             return None;
         }
-        let (order, log2_terms) = order(n, &edges)?;
+        // Seeking an order takes longer than many an enumeration.
+        let width = least_width(n, &edges);
+        if width > MOST_NEIGHBOURS || width as f64 + 1.0 >= below {
+            return None;
+        }
+        let (order, log2_terms) = order(n, &edges).filter(|(_, terms)| *terms < below)?;
         Some(Self { constant, values, field, edges, order, log2_terms })
     }
 
@@ -163,6 +176,31 @@ impl<'a> Lookup<'a> {
         let (low, high) = (sums(&strides[..n_low]), sums(&strides[n_low..]));
         Self { logs: &table.logs, low, high, step: stride(&unit) }
     }
+}
+
+/// A bound from below on the neighbours that some unit has when it is summed out, in any order: in a part of the graph
+/// where all have $k$ neighbours, the first to go has as many. Found by taking out the unit with
+/// the fewest, again and again.
+fn least_width(n: usize, edges: &[(usize, usize, f64)]) -> usize {
+    let mut neighbours = vec![Vec::new(); n];
+    for &(i, j, _) in edges {
+        neighbours[i].push(j);
+        neighbours[j].push(i);
+    }
+    let mut left: BTreeSet<(usize, usize)> =
+        neighbours.iter().enumerate().map(|(u, of)| (of.len(), u)).collect();
+    let mut degrees: Vec<usize> = neighbours.iter().map(Vec::len).collect();
+    let mut width = 0;
+    while let Some((degree, unit)) = left.pop_first() {
+        width = width.max(degree);
+        for &v in &neighbours[unit] {
+            if left.remove(&(degrees[v], v)) {
+                degrees[v] -= 1;
+                left.insert((degrees[v], v));
+            }
+        }
+    }
+    width
 }
 
 /// An order of small width, and the binary logarithm of the terms it takes: the better of the
@@ -313,7 +351,8 @@ mod tests {
                 Clamp::layers([LayerId(0), LayerId(1)]),
             ] {
                 let expected = Problem::new(&machine, &clamp, &x, 0)?.log_sum();
-                let found = Elimination::new(&machine, &clamp, &x, 0).map(|e| e.log_sum());
+                let found =
+                    Elimination::new(&machine, &clamp, &x, 0, f64::INFINITY).map(|e| e.log_sum());
                 let error = found.map_or(f64::INFINITY, |f| (f - expected).abs());
                 assert!(error < 1e-12, "{}: {found:?}, not {expected}", units.name());
             }
@@ -326,12 +365,36 @@ mod tests {
         let terms = |side| -> Result<Option<f64>, crate::Error> {
             let torus = ising_torus(side, 0.4)?.into_machine();
             let x = State::zeros(&torus, 1)?;
-            Ok(Elimination::new(&torus, &Clamp::none(), &x, 0).map(|e| e.log2_terms))
+            let found = Elimination::new(&torus, &Clamp::none(), &x, 0, f64::INFINITY);
+            Ok(found.map(|e| e.log2_terms))
         };
         assert!(terms(8)?.is_some_and(|t| t < 22.0), "{:?}", terms(8)?);
         assert!(terms(10)?.is_some_and(|t| t < 28.0), "{:?}", terms(10)?);
         assert_eq!(terms(32)?, None);
         assert_eq!(terms(40)?, None);
         Ok(())
+    }
+
+    #[test]
+    fn no_order_is_narrower_than_the_least_width() {
+        let all = |pairs: &[(usize, usize)]| -> Vec<(usize, usize, f64)> {
+            pairs.iter().map(|&(i, j)| (i, j, 1.0)).collect()
+        };
+        let complete: Vec<_> = (0..6).flat_map(|i| (0..i).map(move |j| (j, i))).collect();
+        let halves: Vec<_> = (0..4).flat_map(|i| (4..30).map(move |j| (i, j))).collect();
+        let path: Vec<_> = (1..20).map(|i| (i - 1, i)).collect();
+        for (n, pairs, width) in
+            [(6, &complete, 5), (30, &halves, 4), (20, &path, 1), (7, &vec![], 0)]
+        {
+            let edges = all(pairs);
+            assert_eq!(least_width(n, &edges), width);
+            let (_, log2_terms) = order(n, &edges).expect("small graphs are narrow");
+            assert!(log2_terms >= width as f64 + 1.0, "{n} units: {log2_terms}");
+        }
+        // Where all have the same neighbours on the other side, enumeration is as good.
+        let rbm = crate::models::Rbm::binary(60, 12).expect("a machine").into_machine();
+        let x = State::zeros(&rbm, 1).expect("a state");
+        let narrow = |below| Elimination::new(&rbm, &Clamp::none(), &x, 0, below).is_some();
+        assert!(narrow(f64::INFINITY) && !narrow(12.0));
     }
 }

@@ -66,9 +66,8 @@ impl Way {
     fn new(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Self {
         let log2_terms = Split::new(machine, clamp, row).log2_terms;
         if log2_terms > ENUMERATED_LOG2 {
-            let narrow = Elimination::new(machine, clamp, x, row)
-                .filter(|e| e.log2_terms + ELIMINATED_LOG2 < log2_terms);
-            if let Some(elimination) = narrow {
+            let below = log2_terms - ELIMINATED_LOG2;
+            if let Some(elimination) = Elimination::new(machine, clamp, x, row, below) {
                 return Self::Eliminate(elimination);
             }
         }
