@@ -87,7 +87,8 @@ fn move_towards_portable(means: &mut [f32], p: &[f32], scale: f32, step: f32) ->
 
 fast! {
     /// `theta[r] = beta[r] theta[r] + (1 - beta[r]) base`.
-    pub fn temper[](theta: &mut [Wide], betas: &[f32], base: &Wide) = temper_portable;
+    pub fn temper[](theta: &mut [Wide], betas: &[f32], base: &Wide)
+        = temper_portable, wide temper_portable, widest avx2;
 }
 
 #[inline(always)]
