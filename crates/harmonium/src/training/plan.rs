@@ -254,8 +254,7 @@ impl Plan {
             && (self.posterior != Posterior::Exact || posterior_factorises(machine, &clamp));
         let plain = self.optimizer == OptimizerKind::Sgd
             && self.sparsity_target.is_none()
-            && self.max_norm.is_none()
-            && self.clip.is_none();
+            && self.max_norm.is_none();
         let bits = machine.layers().iter().all(|l| l.units.is_discrete());
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }

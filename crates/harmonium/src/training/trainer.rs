@@ -380,6 +380,7 @@ impl<'d> Trainer<'d> {
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
             l2: self.penalties.l2,
+            clip: self.penalties.clip,
             norms: last || progress.step.is_multiple_of(NORM_STEPS),
             stream: self.root.fork(purpose::ROUNDING).fork(progress.step),
         };
@@ -422,7 +423,7 @@ impl<'d> Trainer<'d> {
             }
         }
         if settings.norms {
-            self.norms = norms(learner, squares);
+            self.norms = norms(squares);
         }
         let [gradient_norm, update_ratio] = self.norms;
         self.finish_step(progress, rate, gradient_norm, update_ratio)
@@ -584,12 +585,9 @@ impl<'d> Trainer<'d> {
 }
 
 /// The norm of the gradient, and that of the update of the weights over that of the weights.
-fn norms(learner: &Learner, squares: Squares) -> [f64; 2] {
-    let [data, model] = &learner.means;
-    let means = data.iter().flatten().zip(model.iter().flatten());
-    let biases: f64 = means.map(|(d, m)| (d - m) * (d - m)).sum();
+fn norms(squares: Squares) -> [f64; 2] {
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
-    [(squares.gradient + biases).sqrt(), ratio]
+    [squares.gradient.sqrt(), ratio]
 }
 
 /// How a gradient moves a machine.

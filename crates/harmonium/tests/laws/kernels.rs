@@ -173,12 +173,16 @@ fn assert_learns_alike(
 fn learning_in_the_engine_is_learning_by_moments() {
     for (name, machine) in learners() {
         let data = data(&machine, 50);
-        for (rule, posterior, center, plain) in [
-            (Rule::Pcd, Posterior::Auto, true, false),
-            (Rule::Cd, Posterior::Auto, false, false),
-            (Rule::Pcd, Posterior::Gibbs, true, false),
-            (Rule::Pcd, Posterior::Auto, true, true),
-            (Rule::Cd, Posterior::Auto, false, true),
+        for (rule, posterior, center, plain, clip) in [
+            (Rule::Pcd, Posterior::Auto, true, false, None),
+            (Rule::Cd, Posterior::Auto, false, false, None),
+            (Rule::Pcd, Posterior::Gibbs, true, false, None),
+            (Rule::Pcd, Posterior::Auto, true, true, None),
+            (Rule::Cd, Posterior::Auto, false, true, None),
+            // Gradients that are too long, and others that are not.
+            (Rule::Pcd, Posterior::Auto, true, false, Some(0.5)),
+            (Rule::Cd, Posterior::Auto, false, true, Some(0.5)),
+            (Rule::Pcd, Posterior::Gibbs, true, true, Some(1e3)),
         ] {
             let penalty = if plain { 0.0 } else { 1e-3 };
             let momentum = if plain { "0" } else { "0.5@0,0.9@1" };
@@ -194,6 +198,7 @@ fn learning_in_the_engine_is_learning_by_moments() {
                 momentum: momentum.parse().unwrap(),
                 l1: penalty,
                 l2: 10.0 * penalty,
+                clip,
                 initial_std: 0.3,
                 mean_field_tolerance: 1e-9,
                 mean_field_sweeps: 200,

@@ -81,18 +81,21 @@ impl SideRows<'_> {
 }
 
 /// What a step needs besides the rows.
+#[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) rate: f64,
     pub(crate) momentum: f64,
     pub(crate) l1: f64,
     pub(crate) l2: f64,
+    /// Largest norm of the whole gradient.
+    pub(crate) clip: Option<f64>,
     /// Whether the norms of gradient, update and weights are wanted.
     pub(crate) norms: bool,
     /// Variates for rounding.
     pub(crate) stream: Stream,
 }
 
-/// Sums of squares over all weights.
+/// Sums of squares over all weights, and over all parameters for the gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Squares {
     pub(crate) gradient: f64,
@@ -156,6 +159,15 @@ struct Columns {
     words: Words,
     numbers: Vec<f32>,
     is_bits: bool,
+}
+
+/// What a panel is visited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// The square of its gradient alone.
+    Measure,
+    /// To move it.
+    Move,
 }
 
 /// What a panel gives back.
@@ -247,17 +259,50 @@ impl Learner {
         settings: &Settings,
     ) -> Squares {
         self.prepare(engine, sides);
+        let kept = settings.clip.map_or(1.0, |limit| {
+            let norm = self.gradient_norm(engine, sides, settings);
+            if norm > limit { limit / norm } else { 1.0 }
+        });
+        let settings = &Settings { rate: kept * settings.rate, ..*settings };
         let mut squares = Squares::default();
-        let n_bands = engine.bands.len();
-        for b in 0..n_bands {
-            let part = self.move_band(engine, b, sides, settings);
+        for b in 0..engine.bands.len() {
+            self.visit_band(engine, b, sides, settings, Aim::Move);
+            let part = self.collect(&mut engine.bands[b], b, sides);
             squares.gradient += part.gradient;
             squares.update += part.update;
             squares.weights += part.weights;
         }
         self.move_biases(engine, settings);
         self.backwards = !self.backwards;
+        squares.gradient = kept * kept * (squares.gradient + self.bias_squares(engine));
         squares
+    }
+
+    /// The norm of the whole gradient. All panels have to be known before the first one moves, so they are computed once
+    /// for it, with the variates that they will have again.
+    fn gradient_norm(
+        &mut self,
+        engine: &mut Engine,
+        sides: &[SideRows<'_>; 2],
+        settings: &Settings,
+    ) -> f64 {
+        let mut squares = 0.0;
+        for b in 0..engine.bands.len() {
+            self.visit_band(engine, b, sides, settings, Aim::Measure);
+            self.take_means(engine.bands[b].layer, b, sides);
+            squares += self.outputs[b].iter().map(|output| output.squares.gradient).sum::<f64>();
+        }
+        (squares + self.bias_squares(engine)).sqrt()
+    }
+
+    /// $\sum g^2$ over the biases.
+    fn bias_squares(&self, engine: &Engine) -> f64 {
+        let [data, model] = &self.prepared.bit_means;
+        let of_layer = |l: usize| -> f64 {
+            let means = data[l].iter().zip(&model[l]);
+            engine.layers()[l].scale.powi(2) * means.map(|(d, m)| (d - m) * (d - m)).sum::<f64>()
+        };
+        (0..data.len()).map(of_layer).sum()
     }
 
     /// Everything about the rows that does not depend on a panel.
@@ -323,13 +368,14 @@ impl Learner {
         self.prepared.find_used(engine);
     }
 
-    fn move_band(
+    fn visit_band(
         &mut self,
         engine: &mut Engine,
         b: usize,
-        sides: &mut [SideRows<'_>; 2],
+        sides: &[SideRows<'_>; 2],
         settings: &Settings,
-    ) -> Squares {
+        aim: Aim,
+    ) {
         let (layers, band) = engine.layers_and_band(b);
         let l = band.layer;
         self.prepared.set_row_factors(band);
@@ -351,6 +397,7 @@ impl Learner {
             known: [0, 1].map(|k: usize| sides[k].known(l)),
             draws: [0, 1].map(|k: usize| sides[k].draw),
             settings,
+            aim,
         };
         let parallel = band.n_weights() * n_rows > WORTH_THREADS;
         let panels = band.panels.par_iter_mut().zip(&mut self.velocity[b]);
@@ -366,22 +413,25 @@ impl Learner {
             let panels = panels.zip(&mut self.outputs[b]).enumerate();
             if self.backwards { panels.rev().for_each(run) } else { panels.for_each(run) }
         }
-        self.collect(band, b, sides)
+    }
+
+    /// Takes over the means of a layer that waited for them.
+    fn take_means(&mut self, l: LayerId, b: usize, sides: &[SideRows<'_>; 2]) {
+        for (k, _) in sides.iter().enumerate().filter(|(_, side)| side.pending.contains(&l)) {
+            for (p, output) in self.outputs[b].iter().enumerate() {
+                let means = &mut self.prepared.bit_means[k][l.0][p * PANEL..];
+                means.iter_mut().zip(output.means[k].0).for_each(|(m, p)| *m = f64::from(p));
+            }
+        }
     }
 
     /// Takes over what the panels of a band found.
     fn collect(&mut self, band: &mut Band, b: usize, sides: &mut [SideRows<'_>; 2]) -> Squares {
         let mut squares = Squares::default();
         let l = band.layer;
+        self.take_means(l, b, sides);
         for (k, side) in sides.iter_mut().enumerate() {
-            if !side.pending.contains(&l) {
-                continue;
-            }
-            for (p, output) in self.outputs[b].iter().enumerate() {
-                let means = &mut self.prepared.bit_means[k][l.0][p * PANEL..];
-                means.iter_mut().zip(output.means[k].0).for_each(|(m, p)| *m = f64::from(p));
-            }
-            if side.draw.is_some() {
+            if side.pending.contains(&l) && side.draw.is_some() {
                 let n_rows = side.state.n_rows();
                 let bits: &mut BitMatrix = side.state.layers[l.0].bits_mut(n_rows);
                 for (p, output) in self.outputs[b].iter().enumerate() {

@@ -1,7 +1,7 @@
 //! One panel's part of a step: means, samples, gradient, update and copies while its weights are in
 //! the cache.
 
-use super::{Output, Prepared, Settings, Squares, Velocity};
+use super::{Aim, Output, Prepared, Settings, Squares, Velocity};
 use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch, Source};
 use crate::machine::state::LayerState;
 use crate::machine::{LayerId, TILES};
@@ -43,6 +43,7 @@ pub(super) struct PanelWork<'a> {
     pub(super) known: [Option<&'a [Wide]>; 2],
     pub(super) draws: [Option<(Stream, usize)>; 2],
     pub(super) settings: &'a Settings,
+    pub(super) aim: Aim,
 }
 
 impl PanelWork<'_> {
@@ -372,8 +373,12 @@ impl PanelWork<'_> {
             l1: settings.l1 as f32,
             l2: settings.l2 as f32,
         };
-        let slope =
-            if settings.norms { slope_squared(gradient, terms, step, &panel.weights) } else { 0.0 };
+        let looks = settings.norms || self.aim == Aim::Measure;
+        let slope = if looks { slope_squared(gradient, terms, step, &panel.weights) } else { 0.0 };
+        output.squares.gradient += slope;
+        if self.aim == Aim::Measure {
+            return;
+        }
         let mut shift = Row::ZERO;
         shift.0.iter_mut().zip(&self.shift[p * PANEL..]).for_each(|(s, x)| *s = *x);
         let (columns, rows) = &mut output.dots[c];
@@ -389,7 +394,6 @@ impl PanelWork<'_> {
             update(gradient, terms, step, &mut panel.weights, velocity, dots, transposed);
         }
         if settings.norms {
-            output.squares.gradient += slope;
             output.squares.update +=
                 if velocity.is_empty() { settings.rate.powi(2) * slope } else { squared(velocity) };
             output.squares.weights += squared(&panel.weights);
