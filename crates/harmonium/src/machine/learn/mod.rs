@@ -274,7 +274,9 @@ impl Learner {
         }
         self.move_biases(engine, settings);
         self.backwards = !self.backwards;
-        squares.gradient = kept * kept * (squares.gradient + self.bias_squares(engine));
+        if settings.norms {
+            squares.gradient = kept * kept * (squares.gradient + self.bias_squares(engine));
+        }
         squares
     }
 
