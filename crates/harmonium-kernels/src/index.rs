@@ -88,7 +88,7 @@ impl Words {
     ///
     /// # Panics
     ///
-    /// If there are no such columns, or the rows are not as many.
+    /// If there are no such columns. Rows that only one of the two has are not counted.
     pub fn count_common(&self, c: usize, other: &Self, first: usize, counts: &mut [u32]) {
         counts.fill(0);
         let columns = self.words.chunks(self.n.max(1)).zip(other.words.chunks(other.n.max(1)));
