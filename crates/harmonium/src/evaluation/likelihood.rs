@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::exact;
 use crate::machine::{Batch, Columns, Machine};
 use crate::sampling::Clamp;
-use crate::training::{Measurement, Metric};
+use crate::training::{Measurement, Metric, View};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
@@ -147,8 +147,8 @@ impl<'d> ExactLikelihood<'d> {
 }
 
 impl Metric for ExactLikelihood<'_> {
-    fn measure(&mut self, machine: &Machine) -> Result<Vec<Measurement>, Error> {
-        let likelihood = exact(machine, self.data)?;
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let likelihood = exact(view.machine()?, self.data)?;
         let std_error = Some(likelihood.data_std_error);
         Ok(vec![Measurement { name: self.name.clone(), value: likelihood.mean, std_error }])
     }
