@@ -4,6 +4,7 @@ use super::atomic::{self, sync_folder};
 use super::checkpoint::SavedCheckpoint;
 use super::dbn_file::{DbnModel, SavedDbnCheckpoint};
 use super::directory::{RunDirectory, part};
+use super::event::Event;
 use super::events::EventWriter;
 use super::lock::Lock;
 use super::model_file::{About, Model};
@@ -68,7 +69,7 @@ impl RunWriter {
     /// # Errors
     ///
     /// If the system refuses; then nothing of it is in the file.
-    pub fn append(&mut self, event: &Value) -> Result<(), Error> {
+    pub fn append(&mut self, event: &Event) -> Result<(), Error> {
         self.events.append(event)
     }
 

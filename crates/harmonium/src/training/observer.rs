@@ -1,8 +1,7 @@
 //! Who may watch a run: metrics, early stopping, checkpoints.
 
+use super::metric::{Measurement, Metric};
 use super::trainer::View;
-use crate::error::Error;
-use crate::machine::Machine;
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -17,27 +16,6 @@ pub trait Observer {
     fn epoch_ended(&mut self, _view: &View<'_, '_>) -> ControlFlow<String> {
         ControlFlow::Continue(())
     }
-}
-
-/// A number with its error bar, if it has one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measurement {
-    /// What was measured.
-    pub name: String,
-    /// The value.
-    pub value: f64,
-    /// Its standard error.
-    pub std_error: Option<f64>,
-}
-
-/// Measures a machine.
-pub trait Metric {
-    /// Takes the measurements.
-    ///
-    /// # Errors
-    ///
-    /// If the machine is too large for what is measured.
-    fn measure(&mut self, machine: &Machine) -> Result<Vec<Measurement>, Error>;
 }
 
 /// What was measured at the end of an epoch.
