@@ -15,6 +15,8 @@ pub struct Work<'a> {
     pub done: u64,
     /// Pieces in all.
     pub total: u64,
+    /// What is known by now, in a few words; may be empty.
+    pub detail: &'a str,
 }
 
 /// Hears of progress, and may ask the work to stop.
@@ -49,7 +51,7 @@ pub(crate) fn tell(
     done: u64,
     total: u64,
 ) -> Result<(), Error> {
-    listener.at(Work { what, done, total });
+    listener.at(Work { what, done, total, detail: "" });
     if listener.cancelled() {
         return Err(Error::Cancelled { what: what.to_owned(), done, total });
     }

@@ -27,6 +27,7 @@
 mod atomic;
 mod checkpoint;
 mod directory;
+mod event;
 mod events;
 mod header;
 mod lock;
@@ -41,10 +42,11 @@ mod writer;
 
 pub use checkpoint::SavedCheckpoint;
 pub use directory::RunDirectory;
+pub use event::{Epoch, Event, PretrainingEpoch};
 pub use events::EventLog;
 pub use memory::Memory;
 pub use model_file::{About, Located, Model};
-pub use recorder::{Recorder, Recording};
+pub use recorder::{Recorded, Recorder, Recording};
 pub use uai::{UaiModel, load_uai, read_uai, write_uai};
 pub use writer::RunWriter;
 

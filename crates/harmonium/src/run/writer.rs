@@ -3,6 +3,7 @@
 use super::atomic::{self, sync_folder};
 use super::checkpoint::SavedCheckpoint;
 use super::directory::{RunDirectory, part};
+use super::event::Event;
 use super::events::EventWriter;
 use super::lock::Lock;
 use super::model_file::{About, Model};
@@ -67,7 +68,7 @@ impl RunWriter {
     /// # Errors
     ///
     /// If the system refuses; then nothing of it is in the file.
-    pub fn append(&mut self, event: &Value) -> Result<(), Error> {
+    pub fn append(&mut self, event: &Event) -> Result<(), Error> {
         self.events.append(event)
     }
 
@@ -90,11 +91,7 @@ impl RunWriter {
     /// # Errors
     ///
     /// If the system refuses; then the checkpoint before it is still there.
-    pub fn save_checkpoint(
-        &mut self,
-        checkpoint: Checkpoint,
-        about: About,
-    ) -> Result<(), Error> {
+    pub fn save_checkpoint(&mut self, checkpoint: Checkpoint, about: About) -> Result<(), Error> {
         self.events.sync()?;
         let events_length = self.events.length();
         let saved = SavedCheckpoint { checkpoint, about, events_length };
@@ -112,15 +109,14 @@ impl RunWriter {
         model.write(self.directory.part(part::BEST), Overwrite::Yes)
     }
 
-    /// Writes `model.safetensors` and ends the run.
+    /// Writes `model.safetensors`, the result of the run.
     ///
     /// # Errors
     ///
     /// If the system refuses; the checkpoints are still there.
-    pub fn finish(self, model: &Model) -> Result<RunDirectory, Error> {
+    pub fn finish(&mut self, model: &Model) -> Result<(), Error> {
         self.events.sync()?;
-        model.write(self.directory.part(part::MODEL), Overwrite::Yes)?;
-        Ok(self.directory)
+        model.write(self.directory.part(part::MODEL), Overwrite::Yes)
     }
 
     fn make_checkpoints(&self) -> Result<(), Error> {

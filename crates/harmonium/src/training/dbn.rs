@@ -337,9 +337,7 @@ impl<'d> DbnLearner<'d> {
     /// Whether a stage follows the one under way.
     fn has_next(&self) -> bool {
         match &self.current {
-            Current::Layer(_) => {
-                !self.stack.is_complete(&self.dbn) || self.refinement.epochs > 0
-            }
+            Current::Layer(_) => !self.stack.is_complete(&self.dbn) || self.refinement.epochs > 0,
             Current::Refine(_) => false,
         }
     }

@@ -69,7 +69,7 @@ pub fn drive(
         };
         let view = View { learner: &*learner, report };
         let mut stop = observe(&view, observers)?;
-        tell(&view, listener);
+        tell(&view, observers, listener);
         if listener.cancelled() && !learner.is_done() {
             stop = stop.or(Some(Stop::Cancelled));
         }
@@ -137,11 +137,12 @@ fn with_states(mut checkpoint: Checkpoint, states: &[(&'static str, Value)]) -> 
 }
 
 /// Tells the listener how far the stage is, in epochs.
-fn tell(view: &View<'_>, listener: &mut dyn Listener) {
+fn tell(view: &View<'_>, observers: &[&mut dyn Observer], listener: &mut dyn Listener) {
     if view.ends_epoch() {
         let (progress, total) = (view.progress(), view.epochs());
         let stage = view.stage().map(|stage| stage.to_string());
         let what = stage.as_deref().unwrap_or("training");
-        listener.at(Work { what, done: progress.epoch, total });
+        let details: Vec<String> = observers.iter().map(|o| o.summary()).collect();
+        listener.at(Work { what, done: progress.epoch, total, detail: details.concat().as_str() });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::driver::Stop;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
+use super::metric::{Measurements, Metric};
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::models::Body;
@@ -134,6 +135,11 @@ pub trait Observer {
         Ok(())
     }
 
+    /// What it knows by now in a few words, shown beside the progress.
+    fn summary(&self) -> String {
+        String::new()
+    }
+
     /// Its name and what it remembers, for the checkpoint.
     fn export(&self) -> Option<(&'static str, Value)> {
         None
@@ -141,27 +147,6 @@ pub trait Observer {
 
     /// Takes up what [`Observer::export`] gave.
     fn import(&mut self, _state: &Value) {}
-}
-
-/// A number with its error bar, if it has one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
-    /// What was measured.
-    pub name: String,
-    /// The value.
-    pub value: f64,
-    /// Its standard error.
-    pub std_error: Option<f64>,
-}
-
-/// Measures what is being learned.
-pub trait Metric {
-    /// Takes the measurements; none where the stage has nothing it could measure.
-    ///
-    /// # Errors
-    ///
-    /// If the machine is too large for what is measured.
-    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error>;
 }
 
 /// What was measured at the end of an epoch.
@@ -172,7 +157,7 @@ pub struct Record {
     /// Updates done.
     pub step: u64,
     /// All measurements.
-    pub measurements: Vec<Measurement>,
+    pub measurements: Measurements,
 }
 
 /// Takes measurements every few epochs and keeps them.
@@ -201,7 +186,8 @@ impl Observer for History<'_> {
             for metric in &mut self.metrics {
                 measurements.extend(metric.measure(view)?);
             }
-            self.records.push(Record { epoch: view.epoch(), step: view.report.step, measurements });
+            let (epoch, step) = (view.epoch(), view.report.step);
+            self.records.push(Record { epoch, step, measurements: measurements.into() });
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -277,7 +263,7 @@ impl<M: Metric> Observer for EarlyStop<M> {
         if self.best.look(first.value, view.epoch()) {
             return Ok(ControlFlow::Continue(()));
         }
-        let late = self.best.is_late(&first.name, view.epoch(), self.patience);
+        let late = self.best.is_late(first.name.as_str(), view.epoch(), self.patience);
         Ok(late.map_or(ControlFlow::Continue(()), ControlFlow::Break))
     }
 

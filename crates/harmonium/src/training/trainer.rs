@@ -10,8 +10,7 @@ use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
 use crate::machine::Learner as EngineLearner;
 use crate::machine::{
-    Batch, Columns, Engine, LayerId, Machine, Precision, Role, Settings, SideRows,
-    Squares,
+    Batch, Columns, Engine, LayerId, Machine, Precision, Role, Settings, SideRows, Squares,
 };
 use crate::models::Body;
 use crate::moments::Moments;
@@ -117,7 +116,8 @@ impl<'d> Trainer<'d> {
         }
         let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
         let mut trainer = Self {
-            learner: fused.then(|| EngineLearner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
+            learner: fused
+                .then(|| EngineLearner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],

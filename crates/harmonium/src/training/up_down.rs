@@ -139,11 +139,7 @@ impl<'d> UpDown<'d> {
     /// # Errors
     ///
     /// If the checkpoint does not fit the data or the plan.
-    pub fn resume(
-        checkpoint: &Checkpoint,
-        data: &'d Dataset,
-        plan: &Plan,
-    ) -> Result<Self, Error> {
+    pub fn resume(checkpoint: &Checkpoint, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         let mut up_down = Self::new(checkpoint.dbn()?.clone(), data, plan)?;
         let (state, dbn) = (&checkpoint.state, &up_down.dbn);
         up_down.positive.import(dbn.top(), &state.nested("positive"))?;
