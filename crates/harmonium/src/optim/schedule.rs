@@ -151,7 +151,12 @@ mod tests {
     #[test]
     fn values_follow_the_run() {
         let at = |text: &str, step, epoch| {
-            text.parse::<Schedule>().unwrap().at(Progress { step, n_steps: 11, epoch })
+            text.parse::<Schedule>().unwrap().at(Progress {
+                step,
+                n_steps: 11,
+                epoch,
+                per_epoch: 1,
+            })
         };
         assert_eq!(at("3", 7, 2), 3.0);
         assert_eq!(at("1:0", 0, 0), 1.0);

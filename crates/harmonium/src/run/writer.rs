@@ -10,7 +10,6 @@ use super::model_file::{About, Model};
 use super::{Overwrite, file_error};
 use crate::error::{Error, existing};
 use crate::training::Checkpoint;
-use serde_json::Value;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
