@@ -12,7 +12,7 @@
 use super::band::{Band, End, Scratch, Source, with_scratch};
 use super::lateral::Coordinates;
 use super::{Lateral, LayerId, Machine, State, Weights, add_input};
-use crate::units::Units;
+use crate::units::{BitCoordinates, Storage, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::means::Means;
@@ -53,7 +53,8 @@ pub(crate) struct EngineLayer {
     /// The bias with all offsets folded in; for the kernels also what the coordinates of bits
     /// leave over.
     pub(crate) bias: Vec<f64>,
-    pub(crate) precision: Vec<f64>,
+    /// The own parameters of the units, as those of a layer.
+    pub(crate) own: Vec<f64>,
     /// $s$ and $t$ of $x = s u + t$ where the kernels see bits $u$.
     pub(crate) scale: f64,
     pub(crate) shift: f64,
@@ -117,15 +118,16 @@ impl Engine {
             .iter()
             .zip(copies)
             .map(|(l, &copies)| {
-                let spins = kernels && l.units == Units::Spin;
+                let bits = l.units.bit_coordinates().filter(|_| kernels);
+                let BitCoordinates { scale, shift } = bits.unwrap_or(BitCoordinates::PLAIN);
                 let n_tiles = if kernels { l.len().div_ceil(TILE) } else { 0 };
                 EngineLayer {
                     units: l.units,
                     len: l.len(),
                     bias: l.bias.clone(),
-                    precision: l.precision.clone(),
-                    scale: if spins { 2.0 } else { 1.0 },
-                    shift: if spins { -1.0 } else { 0.0 },
+                    own: l.own.clone(),
+                    scale,
+                    shift,
                     copies,
                     lines: vec![Wide::ZERO; n_tiles],
                     inputs: Vec::new(),
@@ -185,7 +187,7 @@ impl Engine {
     /// How the kernels see the units of layer `l`, if they are bits to them.
     fn coordinates(&self, l: LayerId) -> Option<Coordinates> {
         let layer = &self.layers[l.0];
-        let bits = matches!(layer.units, Units::Binary | Units::Spin);
+        let bits = layer.units.storage() == Storage::Bits;
         (bits && self.precision != Precision::F64).then_some(Coordinates {
             layer: l,
             scale: layer.scale,
@@ -207,7 +209,7 @@ impl Engine {
         for (l, layer) in (0..).map(LayerId).zip(&mut self.layers) {
             let source = machine.layer(l);
             layer.bias.copy_from_slice(&source.bias);
-            layer.precision.copy_from_slice(&source.precision);
+            layer.own.copy_from_slice(&source.own);
             for c in machine.couplings() {
                 if let Some(m) = c.other_end(l) {
                     // Lateral inputs are summed over the values themselves.
@@ -267,7 +269,7 @@ impl Engine {
         sources.resize_with(self.layers.len(), Source::default);
         for m in self.neighbours(l).filter(|&m| from(m)) {
             let (layer, shift) = (&mut x.layers[m.0], self.layers[m.0].shift);
-            if self.layers[m.0].units.is_discrete() {
+            if self.layers[m.0].units.bit_coordinates().is_some() {
                 layer.pack();
             }
             match layer.bits() {

@@ -9,6 +9,7 @@
 //! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
 
 mod band;
+mod base;
 mod batch;
 mod coupling;
 mod engine;
@@ -18,14 +19,13 @@ mod learn;
 mod rewrite;
 mod schedule;
 mod state;
-mod temper;
 
+pub use base::Base;
 pub use batch::Batch;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
-pub use temper::Base;
 
 pub(crate) use band::{Scratch, Source, with_scratch};
 pub(crate) use batch::Columns;
@@ -131,9 +131,9 @@ impl Machine {
         self.coupled(l, l)
     }
 
-    /// Number of parameters: biases, precisions and weights.
+    /// Number of parameters: biases, own parameters of units and weights.
     pub fn n_parameters(&self) -> usize {
-        let own = self.layers.iter().map(|l| l.bias.len() + l.precision.len()).sum::<usize>();
+        let own = self.layers.iter().map(|l| l.bias.len() + l.own.len()).sum::<usize>();
         own + self.couplings.iter().map(|c| c.weights.entries().len()).sum::<usize>()
     }
 
@@ -206,9 +206,9 @@ impl Machine {
         for (row, f) in free_energies.iter_mut().enumerate() {
             for &l in summed {
                 let (layer, theta) = (self.layer(l), self.theta(l, &x, row)?);
-                let own = own_energy(&layer.bias, &layer.precision, &layer.offset);
+                let own = layer.energy(&layer.offset);
                 let shift = dot(&theta, &layer.offset) - dot(&layer.bias, &layer.offset);
-                *f += shift - own - layer.units.log_partition(&theta, &layer.precision);
+                *f += shift - own - layer.units.log_partition(&theta, layer.own());
             }
         }
         Ok(free_energies)

@@ -11,7 +11,7 @@ use super::mean_field::{Report, iterate};
 use super::packed::theta_from;
 use super::walk::{Heat, Response, Walk};
 use crate::machine::{Engine, LayerId, Precision, Scratch, State, with_scratch};
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::line::{TILE, Wide, flat_mut};
 use harmonium_kernels::means::Means;
 use harmonium_kernels::response::{move_towards, probabilities};
@@ -32,8 +32,8 @@ pub(super) fn fits(walk: &Walk<'_>, response: Response) -> bool {
 /// Whether the kernels answer for the units of a layer.
 fn knows(engine: &Engine, l: LayerId) -> bool {
     let layer = &engine.layers()[l.0];
-    let binary = matches!(layer.units, Units::Binary | Units::Spin);
-    engine.precision() != Precision::F64 && layer.lateral.is_none() && binary
+    let bits = layer.units.storage() == Storage::Bits;
+    engine.precision() != Precision::F64 && layer.lateral.is_none() && bits
 }
 
 /// Puts layer `l` at its means given the rest, where the neighbours that wait stand as in `at_rest`

@@ -11,7 +11,7 @@ use crate::machine::{
     Dense, Engine, Lateral, LayerId, LayerState, Meaning, Neighbours, Precision, Source, State,
     TILES, TileMeans, with_scratch,
 };
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::response::{probabilities, sample, temper};
@@ -63,7 +63,7 @@ pub(super) fn visit(
     let mut buffers = BUFFERS.take();
     walk.engine.prepare(l, x, &mut buffers.sources);
     let layer = &walk.engine.layers()[l.0];
-    let bits = matches!(layer.units, Units::Binary | Units::Spin) && !walk.heat.differs_by_row();
+    let bits = layer.units.storage() == Storage::Bits && !walk.heat.differs_by_row();
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     let sampled = bits && whole && matches!(response, Response::Sample { .. });
     if sampled && layer.lateral.is_none() {

@@ -332,7 +332,7 @@ impl Learner {
             && most <= 32_767;
         for side in sides.iter_mut() {
             for (l, layer) in engine.layers().iter().enumerate() {
-                if layer.units.is_discrete() && !side.pending.contains(&LayerId(l)) {
+                if layer.units.bit_coordinates().is_some() && !side.pending.contains(&LayerId(l)) {
                     side.state.layers[l].pack();
                 }
             }
