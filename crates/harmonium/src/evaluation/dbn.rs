@@ -111,6 +111,9 @@ pub fn importance(
     })
 }
 
+/// Up to this many terms (as a binary logarithm) sums are exact if no method is asked for.
+const AUTO_LOG2_TERMS: f64 = 24.0;
+
 /// Up to this many terms (as a binary logarithm) a training ends with a bound, on so many rows and
 /// draws.
 const FINAL_LOG2_TERMS: f64 = 20.0;
@@ -175,6 +178,37 @@ pub fn class_probabilities(
         all.extend((0..x.n_rows() * dbn.n_classes()).map(mean));
     }
     Ok(all)
+}
+
+/// The share of rows whose label is not the class that the network finds most probable.
+///
+/// # Errors
+///
+/// As [`class_probabilities`]; and if the data has no labels.
+pub fn error_rate(
+    dbn: &Dbn,
+    data: &Dataset,
+    n_draws: usize,
+    stream: Stream,
+) -> Result<f64, Error> {
+    let Some(labels) = data.labels() else {
+        return Err(Error::Empty { what: "the list of labels".into() });
+    };
+    let q = dbn.n_classes();
+    let probabilities = class_probabilities(dbn, data, n_draws, stream)?;
+    let best = |p: &[f64]| (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let rows = probabilities.chunks_exact(q).zip(labels.values());
+    let wrong = rows.filter(|(p, label)| best(p) != Some(**label as usize)).count();
+    Ok(wrong as f64 / data.n_rows() as f64)
+}
+
+/// Whether exact sums over all layers are affordable.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn affords_exact(dbn: &Dbn) -> Result<bool, Error> {
+    Ok(log2_terms(dbn)? <= AUTO_LOG2_TERMS)
 }
 
 fn check_draws(n_draws: usize) -> Result<(), Error> {

@@ -41,6 +41,34 @@ pub struct DbnShape {
     pub n_classes: usize,
 }
 
+impl DbnShape {
+    /// Binary units everywhere.
+    pub fn binary(n_visible: usize, hidden: &[usize]) -> Self {
+        Self { visible: (Units::Binary, n_visible), hidden: hidden.to_vec(), n_classes: 0 }
+    }
+
+    /// The shape of a network.
+    pub fn of(dbn: &Dbn) -> Self {
+        let visible = dbn.layer(0);
+        Self {
+            visible: (visible.units, visible.n_units()),
+            hidden: (1..=dbn.depth()).map(|l| dbn.layer(l).len()).collect(),
+            n_classes: dbn.n_classes(),
+        }
+    }
+
+    /// The layers that data goes into, as a machine without couplings.
+    pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
+        let mut layers =
+            vec![Layer::new("visible", Role::Visible, self.visible.0, self.visible.1)?];
+        if self.n_classes > 0 {
+            let units = Units::Categorical { q: self.n_classes };
+            layers.push(Layer::new("labels", Role::Visible, units, 1)?);
+        }
+        Machine::new(layers, Vec::new())
+    }
+}
+
 /// The stages of one network on one set of data.
 pub struct Stack<'d> {
     shape: DbnShape,
