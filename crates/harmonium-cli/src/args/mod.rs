@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
-use harmonium::machine::Precision;
+use harmonium::engine::Arithmetic;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -49,10 +49,10 @@ impl Common {
     }
 
     /// The precision of an engine, or `auto` if none was asked for.
-    pub(crate) fn precision(&self, auto: Precision) -> Precision {
+    pub(crate) fn precision(&self, auto: Arithmetic) -> Arithmetic {
         match self.precision.as_deref() {
-            Some("f32") => Precision::F32,
-            Some("i16") => Precision::I16,
+            Some("f32") => Arithmetic::F32,
+            Some("i16") => Arithmetic::I16,
             _ => auto,
         }
     }

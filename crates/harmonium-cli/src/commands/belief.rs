@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::output::{self, Kind, Rows};
 use crate::render::{self, progress};
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::dbn as score;
 use harmonium::evaluation::log_partition::{LogPartition, choose};
 use harmonium::exact;
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Precision, Role, State};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Role, State};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
 use harmonium::run::DbnModel;
@@ -49,7 +50,7 @@ pub(super) fn sample(
     let class =
         args.class.as_deref().map(|name| class(&model.dbn, remembered, name)).transpose()?;
     let dbn = &model.dbn;
-    let engine = DbnEngine::new(dbn, common.precision(Precision::I16));
+    let engine = DbnEngine::new(dbn, common.precision(Arithmetic::I16));
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = start(dbn, args.n, class, stream)?;
     let bar = progress::bar(args.sweeps as u64, "sampling", common);
@@ -146,7 +147,7 @@ pub(super) fn features(
         }
     };
     let input = load::data_for(&args.data, &args.reading, remembered)?;
-    let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
+    let engine = DbnEngine::new(dbn, common.precision(Arithmetic::F32));
     let sums = TopSums::new(dbn)?;
     let n_columns = layers.iter().map(|&l| dbn.layer(l).len()).sum();
     let mut values = Vec::new();

@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
-use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, Role, State};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{Base, LayerId, Machine, Role, State};
 use harmonium::random::Stream;
 use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, conditional_means, gibbs, independent};
@@ -224,7 +225,7 @@ fn fill(
 ) -> Result<State, Failure> {
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = observed.start(machine, stream)?;
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let visible: Vec<LayerId> =
         machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Visible).collect();
     let mut sums: Vec<Vec<f64>> = visible.iter().map(|&l| vec![0.0; x.layer(l).len()]).collect();

@@ -5,7 +5,8 @@ use crate::args::{Common, FeaturesArgs};
 use crate::failure::Failure;
 use crate::output::{self, Kind, Rows};
 use crate::{load, render};
-use harmonium::machine::{Engine, LayerId, Precision, Role};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{LayerId, Role};
 use harmonium::run::Stored;
 use harmonium::sampling::{Inference, MeanField, infer};
 use serde_json::json;
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let machine = &model.machine;
     let layers = layers(args, machine)?;
     let input = load::data_for(&args.data, &args.reading, &remembered)?;
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let n_columns = layers.iter().map(|&l| machine.layer(l).len()).sum();
     let mut values = Vec::new();
     let mut unconverged = 0;

@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::load::Remembered;
 use crate::render::progress;
 use crate::{load, render};
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::log_partition::{
     Bracket, LogPartition, Method, Settings, Starts, choose, log_partition,
 };
-use harmonium::machine::{Machine, Precision};
+use harmonium::machine::Machine;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &LogzArgs, common: &Common) -> Result<(), Failure> {
@@ -43,7 +44,7 @@ pub(super) fn find(
         width: annealing.width,
         means: means_for(machine, remembered),
         seed: common.seed(),
-        precision: Precision::I16,
+        precision: Arithmetic::I16,
         ..Settings::default()
     };
     let bar = progress::bar(0, "ln Z", common);

@@ -8,7 +8,8 @@ use crate::load::Remembered;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
-use harmonium::machine::{Engine, Machine, Precision, Role, State};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{Machine, Role, State};
 use harmonium::random::Stream;
 use harmonium::run::Stored;
 use harmonium::sampling::{Chains, Clamp, MeanField, gibbs, infer};
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let machine = &model.machine;
     let stream = Stream::new(common.seed());
     let (mut x, clamp) = start(args, machine, &remembered, stream)?;
-    let engine = Engine::with_precision(machine, common.precision(Precision::I16));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::I16));
     let bar = progress::bar(args.sweeps as u64, "sampling", common);
     for done in (0..args.sweeps).step_by(PIECE) {
         let n = PIECE.min(args.sweeps - done);

@@ -7,13 +7,14 @@ use crate::load::Remembered;
 use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::bound::{self, Terms};
 use harmonium::evaluation::likelihood::{Estimate, estimate};
 use harmonium::evaluation::log_partition::{self, Bracket, LogPartition};
 use harmonium::evaluation::posterior::{self, How, Sums};
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
-use harmonium::machine::{Engine, Machine, Precision, State};
+use harmonium::machine::{Machine, State};
 use harmonium::random::Stream;
 use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, MeanField, infer};
@@ -111,7 +112,7 @@ fn estimated(
 ) -> Result<Scores, Failure> {
     let log_z =
         logz::find(machine, log_partition::choose(machine)?, &args.annealing, remembered, common)?;
-    let engine = Engine::with_precision(machine, Precision::F32);
+    let engine = Engine::with_arithmetic(machine, Arithmetic::F32);
     let settings = posterior::Settings { seed: common.seed(), ..posterior::Settings::default() };
     let bar = progress::bar(data.n_rows() as u64, "rows", common);
     let (mut sums, mut terms) = (Sums::none(), Vec::new());

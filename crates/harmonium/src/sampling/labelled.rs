@@ -8,8 +8,9 @@
 //! section 6: classification by free energy).
 
 use super::natural_parameters;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, Machine, State, Weights, own_energy};
+use crate::machine::{Machine, State, Weights, own_energy};
 use crate::models::Dbn;
 use crate::units::log_sum_exp;
 

@@ -15,9 +15,10 @@ use super::observer::Observer;
 use super::plan::{Numbers, Plan};
 use super::source::{Presented, Source};
 use super::trainer::{Checkpoint, Stop, Trainer, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Precision, Role};
+use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role};
 use crate::models::Dbn;
 use crate::sampling::{DbnEngine, DbnState, Pass, data_layers, recognise};
 use crate::units::Units;
@@ -167,9 +168,9 @@ impl<'d> Stack<'d> {
         let labelled = dbn.depth() == self.depth();
         let data = if labelled { self.data } else { &*self.bare };
         let precision = match self.plan.precision {
-            Numbers::F64 => Precision::F64,
-            Numbers::F32 => Precision::F32,
-            Numbers::I16 | Numbers::Auto => Precision::I16,
+            Numbers::F64 => Arithmetic::F64,
+            Numbers::F32 => Arithmetic::F32,
+            Numbers::I16 | Numbers::Auto => Arithmetic::I16,
         };
         let root = Stream::new(self.plan(dbn.depth()).seed);
         let engine = DbnEngine::new(dbn, precision);

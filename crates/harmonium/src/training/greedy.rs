@@ -34,10 +34,9 @@
 use super::plan::{Plan, Posterior, Rule};
 use super::trainer::{Stop, Trainer, View, check_data, purpose};
 use super::{Observer, initialise};
+use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
-use crate::machine::{
-    Batch, Columns, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State,
-};
+use crate::machine::{Batch, Columns, Coupling, Layer, LayerId, Machine, Role, State};
 use crate::optim::Schedule;
 use crate::sampling::{Clamp, average_block, gibbs};
 use crate::units::Units;
@@ -227,7 +226,7 @@ impl Stage {
         bytes.try_reserve_exact(size).map_err(too_much)?;
         let engines: Vec<Engine> = done
             .iter()
-            .map(|s| Engine::with_copies(&s.machine, Precision::F32, &s.copies))
+            .map(|s| Engine::with_copies(&s.machine, Arithmetic::F32, &s.copies))
             .collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());

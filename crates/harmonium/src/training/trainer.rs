@@ -4,13 +4,11 @@ use super::awake::Awake;
 use super::observer::Observer;
 use super::plan::Plan;
 use super::source::Presented;
+use crate::engine::{Arithmetic, Engine, EngineLearner, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::{
-    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows,
-    Squares, State,
-};
+use crate::machine::{Batch, Columns, LayerId, Machine, Role, State};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::sampling::Convergence;
@@ -144,7 +142,7 @@ pub struct Trainer<'d> {
     machine: Machine,
     engine: Engine,
     /// The engine's own learning, where the plan allows it.
-    learner: Option<Learner>,
+    learner: Option<EngineLearner>,
     /// What the engine would write back now, once somebody looked.
     current: OnceLock<Machine>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
@@ -201,9 +199,10 @@ impl<'d> Trainer<'d> {
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
             engine.expect_updates();
         }
-        let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
+        let fused = engine.packed().filter(|_| plan.learns_in_engine(&machine));
+        let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
-            learner: fused.then(|| Learner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
+            learner,
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],
@@ -246,14 +245,14 @@ impl<'d> Trainer<'d> {
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if let Some(learner) = &mut trainer.learner {
+        if let (Some(learner), Some(packed)) = (&mut trainer.learner, trainer.engine.packed_mut()) {
             let mut velocity = Sgd::new(&trainer.machine);
             velocity.import(&trainer.machine, &optimizer)?;
             let Moments { bias, weights, .. } = velocity.into_velocity();
-            learner.set_weight_velocity(&trainer.machine, &trainer.engine, &weights);
+            learner.set_weight_velocity(&trainer.machine, packed, &weights);
             learner.bias_velocity = bias;
             let engine = state.nested("engine");
-            trainer.engine.import(&trainer.machine, |name, len| engine.get(name, len))?;
+            packed.import(&trainer.machine, |name, len| engine.get(name, len))?;
         } else {
             trainer.optimizer.import(&trainer.machine, &optimizer)?;
         }
@@ -271,13 +270,13 @@ impl<'d> Trainer<'d> {
         state.nest("positive", self.positive.export(&self.machine));
         state.nest("negative", self.negative.export(&self.machine));
         state.insert("norms", self.norms.to_vec());
-        if let Some(learner) = &self.learner {
+        if let (Some(learner), Some(packed)) = (&self.learner, self.engine.packed()) {
             let mut velocity = Moments::zeros(&self.machine);
             velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(&self.machine, &self.engine);
+            velocity.weights = learner.weight_velocity(&self.machine, packed);
             state.nest("optimizer", Sgd::from_velocity(velocity).export());
             let mut engine = Snapshot::default();
-            for (name, values) in self.engine.export(&self.machine) {
+            for (name, values) in packed.export(&self.machine) {
                 engine.insert(name, values);
             }
             state.nest("engine", engine);
@@ -297,22 +296,16 @@ impl<'d> Trainer<'d> {
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        let Some(learner) = &self.learner else { return &self.machine };
-        if self.stale() {
-            return &self.machine;
-        }
+        let learned = self.engine.packed().filter(|packed| {
+            let untouched = self.epoch == 0 && self.batches_done == 0;
+            self.learner.is_some() && !untouched && packed.is_finite()
+        });
+        let Some(packed) = learned else { return &self.machine };
         self.current.get_or_init(|| {
             let mut machine = self.machine.clone();
-            self.engine.write_back(&mut machine, learner.offsets());
+            packed.write_back(&mut machine);
             machine
         })
-    }
-
-    /// Whether the engine holds nothing to write back: before the first step, or after numbers
-    /// that are none.
-    fn stale(&self) -> bool {
-        let untouched = self.epoch == 0 && self.batches_done == 0;
-        untouched || !Learner::is_finite(&self.engine)
     }
 
     /// Ends the run and gives the machine away.
@@ -338,7 +331,8 @@ impl<'d> Trainer<'d> {
     ///
     /// If an estimator cannot do its work (too many terms, no memory).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
-        let parallel = Learner::is_parallel(&self.engine, 2 * self.plan.batch);
+        let rows = 2 * self.plan.batch;
+        let parallel = self.engine.packed().is_some_and(|e| EngineLearner::is_parallel(e, rows));
         let _awake = if self.learner.is_some() && parallel { Awake::new() } else { None };
         while self.epoch < self.plan.epochs {
             let report = match self.step() {
@@ -375,7 +369,7 @@ impl<'d> Trainer<'d> {
         }
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
-        let settings = Settings {
+        let settings = StepRates {
             rate,
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
@@ -389,7 +383,6 @@ impl<'d> Trainer<'d> {
         let context = |(k, stream)| Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: self.learner.as_ref().map(Learner::offsets),
             batch: &self.batch,
             k,
             stream,
@@ -401,14 +394,15 @@ impl<'d> Trainer<'d> {
             Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
             Side::Particles { state: model, weights, pending, draw, data_means: known },
             Some(learner),
-        ) = (data, model, &mut self.learner)
+            Some(packed),
+        ) = (data, model, &mut self.learner, self.engine.packed_mut())
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
         let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
         let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
-        if !Learner::is_finite(&self.engine) {
+        let squares = learner.step(packed, &mut [data, model], &settings);
+        if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         }
@@ -418,7 +412,7 @@ impl<'d> Trainer<'d> {
         if self.plan.center && self.plan.offset_rate > 0.0 {
             for (l, layer) in self.machine.layers().iter().enumerate() {
                 if layer.role == Role::Hidden {
-                    learner.recenter(LayerId(l), self.plan.offset_rate);
+                    learner.recenter(packed, LayerId(l), self.plan.offset_rate);
                 }
             }
         }
@@ -500,7 +494,6 @@ impl<'d> Trainer<'d> {
         let context = Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: None,
             batch: &self.batch,
             k,
             stream,
@@ -528,7 +521,7 @@ impl<'d> Trainer<'d> {
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
         self.batch.clear();
         let entries = Columns::of(&self.machine).entries();
-        let as_bits = self.engine.precision() != Precision::F64
+        let as_bits = self.engine.arithmetic() != Arithmetic::F64
             && self.data.is_bits()
             && entries == self.data.n_columns();
         // Those of the next batch come while this one is learned from.

@@ -16,9 +16,10 @@
 use super::dbn::{DbnCheckpoint, RowBuffer, Stage};
 use super::plan::{Plan, Rule};
 use super::trainer::{Ascent, StepReport, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
-use crate::machine::{Batch, Precision};
+use crate::machine::Batch;
 use crate::models::Dbn;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
@@ -117,7 +118,7 @@ impl<'d> UpDown<'d> {
             recognition: rest(&|l| Sgd::new(&dbn.directed()[l].recognition)),
             top: Sgd::new(dbn.top()),
             // Quantised copies remember when their scales were chosen; these must not.
-            engine: DbnEngine::new(&dbn, Precision::F32),
+            engine: DbnEngine::new(&dbn, Arithmetic::F32),
             rows: RowBuffer::new(&dbn, data)?,
             penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
             plan: plan.clone(),
@@ -237,7 +238,6 @@ impl<'d> UpDown<'d> {
         let context = |of: u64| Context {
             machine: self.dbn.top(),
             engine: self.engine.top(),
-            offsets: None,
             batch: &batch,
             k,
             stream: stream(of),
