@@ -6,9 +6,10 @@ use crate::render::progress;
 use harmonium::evaluation::monitor::Monitor;
 use harmonium::machine::Machine;
 use harmonium::models::Dbn;
-use harmonium::run::{About, Model, RunWriter, SavedCheckpoint};
+use harmonium::run::{About, Epoch, Event, Model, PretrainingEpoch, RunWriter, SavedCheckpoint};
 use harmonium::training::{
-    self, Checkpoint, DbnCheckpoint, Measurement, Observer, Plan, Stage, Stop, View,
+    self, Checkpoint, DbnCheckpoint, Measurements, MetricName, Observer, On, Plan, Stage, Stop,
+    View,
 };
 use harmonium_data::Dataset;
 use indicatif::ProgressBar;
@@ -22,16 +23,17 @@ use std::time::{Duration, Instant};
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// Measurements shown beside the progress, the first two that there are.
-const SHOWN: [&str; 5] = [
-    "log_likelihood.valid",
-    "log_likelihood.train",
-    "pseudo_likelihood.valid",
-    "pseudo_likelihood.train",
-    "free_energy_gap",
+const SHOWN: [MetricName; 5] = [
+    MetricName::LogLikelihood(On::Valid),
+    MetricName::LogLikelihood(On::Train),
+    MetricName::PseudoLikelihood(On::Valid),
+    MetricName::PseudoLikelihood(On::Train),
+    MetricName::FreeEnergyGap,
 ];
 
 /// Scores that can be compared over a run, the best first.
-const SCORES: [&str; 2] = ["log_likelihood.valid", "pseudo_likelihood.valid"];
+const SCORES: [MetricName; 2] =
+    [MetricName::LogLikelihood(On::Valid), MetricName::PseudoLikelihood(On::Valid)];
 
 /// What a watch is told.
 pub(crate) struct Settings {
@@ -171,38 +173,22 @@ impl<'w, 'd> Watch<'w, 'd> {
         self.measuring += start.elapsed();
         let report = view.report;
         let (epochs, steps) = self.before();
-        let mut event = json!({
-            "event": "epoch",
-            "epoch": epochs + view.epoch,
-            "step": steps + report.step,
-            "seconds": self.seconds(),
-            "measuring_seconds": self.measuring.as_secs_f64(),
-            "learning_rate": report.learning_rate,
-            "gradient_norm": report.gradient_norm,
-            "update_ratio": report.update_ratio,
-        });
-        if let Some(convergence) = report.convergence {
-            event["mean_field_sweeps"] = json!(convergence.mean_sweeps);
-            event["mean_field_unconverged"] = json!(convergence.unconverged);
-        }
-        if let Some(part) = &self.settings.part {
-            event["stage"] = json!(Stage::Layer(part.dbn.depth()).to_string());
-        }
-        let mut metrics = json!({});
-        for Measurement { name, value, std_error } in &found {
-            event[name] = json!(value);
-            metrics[name] = json!(value);
-            if let Some(error) = std_error {
-                event[format!("{name}.std_error")] = json!(error);
-            }
-        }
-        self.writer.append(&event)?;
-        if !found.is_empty() {
-            self.metrics = metrics;
+        let measurements = Measurements::from(found);
+        let stage = self.settings.part.as_ref().map(|p| Stage::Layer(p.dbn.depth()).to_string());
+        let event = Epoch {
+            step: steps + report.step,
+            measuring_seconds: Some(self.measuring.as_secs_f64()),
+            stage,
+            measurements: measurements.clone(),
+            ..Epoch::new(epochs + view.epoch, self.seconds(), &report)
+        };
+        self.writer.append(&event.into())?;
+        if !measurements.is_empty() {
+            self.metrics = values(&measurements);
         }
         self.bar.set_position(view.epoch);
         self.bar.set_message(self.message());
-        self.follow_best(view, &found)
+        self.follow_best(view, &measurements)
     }
 
     fn is_due(&self, epoch: u64) -> bool {
@@ -211,7 +197,8 @@ impl<'w, 'd> Watch<'w, 'd> {
     }
 
     fn message(&self) -> String {
-        let shown = SHOWN.iter().filter_map(|key| Some((key, self.metrics.get(key)?.as_f64()?)));
+        let shown =
+            SHOWN.iter().filter_map(|key| Some((key, self.metrics.get(key.as_str())?.as_f64()?)));
         shown.take(2).map(|(key, value)| format!("{key} {value:.3}")).collect::<Vec<_>>().join("  ")
     }
 
@@ -219,9 +206,9 @@ impl<'w, 'd> Watch<'w, 'd> {
     fn follow_best(
         &mut self,
         view: &View<'_, '_>,
-        found: &[Measurement],
+        found: &Measurements,
     ) -> Result<Option<String>, Failure> {
-        let score = SCORES.iter().find_map(|key| found.iter().find(|m| m.name == *key));
+        let score = SCORES.iter().find_map(|key| found.get(key));
         let Some(score) = score else { return Ok(None) };
         if self.best.is_none_or(|(best, _)| score.value > best) {
             self.best = Some((score.value, view.epoch));
@@ -249,15 +236,15 @@ impl<'w, 'd> Watch<'w, 'd> {
                 return Ok(Left { about, metrics: self.metrics });
             }
             Stop::Finished => {
-                self.writer.append(&json!({ "event": "finished", "seconds": self.seconds() }))?;
+                self.writer.append(&Event::finished(self.seconds()))?;
             }
             Stop::Observer(reason) if reason != INTERRUPTED => {
-                self.writer.append(
-                    &json!({ "event": "stopped", "reason": reason, "seconds": self.seconds() }),
-                )?;
+                let (reason, seconds) = (reason.clone(), self.seconds());
+                self.writer.append(&Event::Stopped { reason, seconds })?;
             }
             Stop::Diverged(error) => {
-                self.writer.append(&json!({ "event": "diverged", "reason": error.to_string(), "seconds": self.seconds() }))?;
+                let (reason, seconds) = (error.to_string(), self.seconds());
+                self.writer.append(&Event::Diverged { reason, seconds })?;
             }
             Stop::Observer(_) => training = Training::GoesOn,
         }
@@ -302,6 +289,11 @@ impl Observer for Watch<'_, '_> {
     }
 }
 
+/// The values alone, as they are told at the end.
+fn values(found: &Measurements) -> Value {
+    found.iter().map(|m| (m.name.to_string(), json!(m.value))).collect()
+}
+
 /// Whether somebody wants the training to stop.
 pub(crate) fn stop_wanted() -> bool {
     STOP.load(Ordering::Relaxed)
@@ -333,18 +325,9 @@ pub(crate) fn pretrain(
         }
         bar.set_position(at.view.epoch);
         let report = at.view.report;
-        let event = json!({
-            "event": "pretraining",
-            "layer": at.layer,
-            "stage": at.stage.0,
-            "stages": at.stage.1,
-            "epoch": at.view.epoch,
-            "seconds": started.elapsed().as_secs_f64(),
-            "learning_rate": report.learning_rate,
-            "gradient_norm": report.gradient_norm,
-            "update_ratio": report.update_ratio,
-        });
-        match writer.append(&event) {
+        let seconds = started.elapsed().as_secs_f64();
+        let event = PretrainingEpoch::new(at.layer, at.stage, at.view.epoch, seconds, &report);
+        match writer.append(&Event::Pretraining(event)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(Failure::from(error));

@@ -144,6 +144,16 @@ pub enum Error {
         /// What was given.
         found: usize,
     },
+    /// Somebody asked for the work to stop.
+    #[error("stopped on request: {what}, {done} of {total} done")]
+    Cancelled {
+        /// What was being done.
+        what: String,
+        /// Pieces done.
+        done: u64,
+        /// Pieces in all.
+        total: u64,
+    },
     /// Enumeration would take too long.
     #[error("an exact sum would take 2^{log2_terms:.1} terms, more than 2^{limit:.0}")]
     TooManyTerms {
@@ -366,6 +376,7 @@ impl Error {
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"
             }
+            Self::Cancelled { .. } => "ask again to start it anew",
             Self::Setting { .. } => "`--help` of the command says what each setting does",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"

@@ -39,6 +39,7 @@ pub mod machine;
 pub mod models;
 pub mod moments;
 pub mod optim;
+pub mod progress;
 pub mod run;
 pub mod sampling;
 pub mod training;

@@ -94,6 +94,11 @@ impl Moments {
         self.slices_mut().into_iter().for_each(|s| s.fill(0.0));
     }
 
+    /// How many numbers each of [`Moments::slices`] holds for a machine.
+    pub fn lengths(machine: &Machine) -> Vec<usize> {
+        Self::zeros(machine).slices().iter().map(|slice| slice.len()).collect()
+    }
+
     /// All numbers: biases, precisions, weights.
     pub fn slices(&self) -> Vec<&[f64]> {
         self.bias.iter().chain(&self.precision).chain(&self.weights).map(Vec::as_slice).collect()

@@ -10,9 +10,11 @@ use crate::plan::{self, Asked};
 use crate::render::progress;
 use crate::watch::{self, Part, Settings, Training, Watch};
 use harmonium::models::{Dbn, Rbm};
-use harmonium::run::{About, DbnModel, Overwrite, RunDirectory, RunWriter, SavedDbnCheckpoint};
+use harmonium::run::{
+    About, DbnModel, Epoch, Event, Overwrite, RunDirectory, RunWriter, SavedDbnCheckpoint,
+};
 use harmonium::training::{
-    DbnCheckpoint, DbnShape, Plan, Rule, Source, Stack, Stage, Stop, Trainer, UpDown,
+    DbnCheckpoint, DbnShape, Measurement, Plan, Rule, Source, Stack, Stage, Stop, Trainer, UpDown,
 };
 use harmonium::units::Units;
 use serde_json::{Value, json};
@@ -157,7 +159,7 @@ impl<'p> Run<'p> {
         if let Some(saved) = &from {
             self.seconds_before = saved.extra["seconds"].as_f64().unwrap_or(0.0);
         } else {
-            writer.append(&json!({ "event": "started", "rows": data.n_rows() }))?;
+            writer.append(&Event::Started { rows: data.n_rows() as u64 })?;
         }
         let mut from = from.map(|saved| saved.checkpoint);
         let dbn = match &from {
@@ -169,11 +171,19 @@ impl<'p> Run<'p> {
         let step = epoch * self.prepared.batches_per_epoch();
         let about = About { epoch, step, ..self.about.clone() };
         let metrics = bounds(&dbn, data)?;
-        let mut event = json!({ "event": "finished", "seconds": self.seconds() });
-        for (name, value) in metrics.as_object().into_iter().flatten() {
-            event[name] = value.clone();
-        }
-        writer.append(&event)?;
+        let measurements = metrics
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, value)| {
+                let (name, value) = (name.as_str().into(), value.as_f64()?);
+                Some(Measurement { name, value, std_error: None })
+            })
+            .collect::<Vec<_>>();
+        writer.append(&Event::Finished {
+            seconds: self.seconds(),
+            measurements: measurements.into(),
+        })?;
         let model = DbnModel { dbn, about };
         writer.finish_dbn(&model)?;
         let seconds = self.started.elapsed().as_secs_f64();
@@ -217,7 +227,7 @@ impl<'p> Run<'p> {
         let mut trainer = if let Some(checkpoint) = from {
             Trainer::resume(checkpoint, data.presented(), &plan)?
         } else {
-            writer.append(&json!({ "event": "stage", "stage": stage.to_string() }))?;
+            writer.append(&Event::stage(stage))?;
             Trainer::new(stack.initial(dbn, &data)?, data.presented(), &plan)?
         };
         let before = plan.epochs * (dbn.depth() as u64 - 1);
@@ -271,7 +281,7 @@ impl<'p> Run<'p> {
             UpDown::resume(checkpoint, data, plan)?
         } else {
             let up_down = UpDown::new(dbn, data, plan)?;
-            writer.append(&json!({ "event": "stage", "stage": stage }))?;
+            writer.append(&Event::stage(&stage))?;
             writer.save_dbn_checkpoint(up_down.checkpoint(), about(&up_down), self.extra())?;
             up_down
         };
@@ -284,23 +294,19 @@ impl<'p> Run<'p> {
                 Ok(report) => report,
                 Err(error) => {
                     let reason = error.to_string();
-                    writer.append(&json!({ "event": "diverged", "reason": reason, "seconds": self.seconds() }))?;
+                    writer.append(&Event::Diverged { reason, seconds: self.seconds() })?;
                     return Err(error.into());
                 }
             };
             if up_down.epoch_ended() {
                 let epoch = up_down.progress().epoch;
                 bar.set_position(epoch);
-                writer.append(&json!({
-                    "event": "epoch",
-                    "stage": stage,
-                    "epoch": before + epoch,
-                    "step": steps_before + report.step,
-                    "seconds": self.seconds(),
-                    "learning_rate": report.learning_rate,
-                    "gradient_norm": report.gradient_norm,
-                    "update_ratio": report.update_ratio,
-                }))?;
+                let event = Epoch {
+                    step: steps_before + report.step,
+                    stage: Some(stage.clone()),
+                    ..Epoch::new(before + epoch, self.seconds(), &report)
+                };
+                writer.append(&event.into())?;
             }
             let stopped = watch::stop_wanted() && !up_down.is_done();
             if stopped || saved.elapsed() >= interval {

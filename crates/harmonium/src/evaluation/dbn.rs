@@ -19,6 +19,7 @@ use crate::exact;
 use crate::machine::{Layer, State, own_energy};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
+use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
@@ -109,6 +110,34 @@ pub fn importance(
         bounds,
         estimates,
     })
+}
+
+/// Up to this many terms (as a binary logarithm) a training ends with a bound, on so many rows and
+/// draws.
+const FINAL_LOG2_TERMS: f64 = 20.0;
+const FINAL_ROWS: usize = 500;
+const FINAL_DRAWS: usize = 20;
+
+/// Bound and estimate on some rows of the training data, where $\ln Z$ of the top RBM costs little;
+/// nothing elsewhere.
+///
+/// # Errors
+///
+/// If the data does not fit, or memory ends.
+pub fn final_bounds(dbn: &Dbn, data: &Dataset) -> Result<Vec<Measurement>, Error> {
+    if exact::log2_terms(dbn.top(), &Clamp::none(), 1)? > FINAL_LOG2_TERMS {
+        return Ok(Vec::new());
+    }
+    let n = data.n_rows().min(FINAL_ROWS);
+    let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
+    let chosen = data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })?;
+    let log_z = exact::log_partition(dbn.top())?;
+    let found = importance(dbn, &chosen, log_z, FINAL_DRAWS, Stream::new(0))?;
+    let measured = |name, value| Measurement { name, value, std_error: None };
+    Ok(vec![
+        measured(MetricName::Bound(On::Train), found.bound),
+        measured(MetricName::Importance(On::Train), found.estimate),
+    ])
 }
 
 /// $E_q[p(y \mid h_{L-1})]$ of each sample, class after class, from `n_draws` draws for each: what a

@@ -12,6 +12,7 @@
 //! Each but the [`Dbn`] is a [`Machine`] inside; every algorithm of the library takes that.
 
 mod bm;
+mod body;
 mod dbm;
 mod dbn;
 mod ising;
@@ -19,6 +20,7 @@ mod multimodal;
 mod rbm;
 
 pub use bm::{Bm, Lateral};
+pub use body::Body;
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};

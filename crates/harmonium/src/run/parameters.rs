@@ -6,7 +6,7 @@
 //! `couplings.<a>.<a>.edges`, two entries of the layer for each. A dot in a layer's name is written `%2E`, so that no two names meet.
 
 use super::damaged;
-use super::metadata::{CouplingEntry, Graph, LayerEntry};
+use super::metadata::{CouplingEntry, LayerEntry, MachineEntry};
 use super::tensors::{Tensor, Tensors};
 use crate::error::Error;
 use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Triangle, Weights};
@@ -45,14 +45,14 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
 /// # Errors
 ///
 /// If a tensor is missing or of another shape, or the whole is no machine.
-pub(super) fn take_machine(graph: Graph<'_>, tensors: &mut Tensors) -> Result<Machine, Error> {
+pub(super) fn take_machine(graph: &MachineEntry, tensors: &mut Tensors) -> Result<Machine, Error> {
     let ids = check_names(graph)?;
     let mut layers = Vec::with_capacity(graph.layers.len());
-    for entry in graph.layers {
+    for entry in &graph.layers {
         layers.push(take_layer(entry, tensors)?);
     }
     let mut couplings = Vec::with_capacity(graph.couplings.len());
-    for entry in graph.couplings {
+    for entry in &graph.couplings {
         couplings.push(take_coupling(entry, &ids, &layers, tensors)?);
     }
     Machine::new(layers, couplings)
@@ -61,7 +61,7 @@ pub(super) fn take_machine(graph: Graph<'_>, tensors: &mut Tensors) -> Result<Ma
 }
 
 /// The layers by name; no layer and no coupling may occur twice.
-fn check_names(graph: Graph<'_>) -> Result<BTreeMap<&str, LayerId>, Error> {
+fn check_names(graph: &MachineEntry) -> Result<BTreeMap<&str, LayerId>, Error> {
     let mut ids = BTreeMap::new();
     for (i, LayerEntry { name, .. }) in graph.layers.iter().enumerate() {
         if ids.insert(name.as_str(), LayerId(i)).is_some() {
@@ -69,7 +69,7 @@ fn check_names(graph: Graph<'_>) -> Result<BTreeMap<&str, LayerId>, Error> {
         }
     }
     let mut pairs = BTreeSet::new();
-    for CouplingEntry { between: (a, b), .. } in graph.couplings {
+    for CouplingEntry { between: (a, b), .. } in &graph.couplings {
         if !pairs.insert((a.min(b), a.max(b))) {
             return Err(damaged(format!("the coupling of `{a}` and `{b}` occurs twice")));
         }

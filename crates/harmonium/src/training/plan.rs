@@ -7,6 +7,7 @@ use crate::estimators::{
     Persistent, PseudoLikelihood, Tempered,
 };
 use crate::machine::Machine;
+use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,12 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// The defaults, for a number of passes over the data.
+    #[must_use]
+    pub fn for_epochs(epochs: u64) -> Self {
+        Self { epochs, ..Self::default() }
+    }
+
     /// The defaults for a machine: gentler where Gaussian units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
@@ -308,8 +315,8 @@ impl Plan {
 
     pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {
         match self.optimizer {
-            OptimizerKind::Sgd => Box::new(Sgd::new(machine)),
-            OptimizerKind::Adam => Box::new(Adam::new(machine)),
+            OptimizerKind::Sgd => Box::new(Sgd::new(Moments::lengths(machine))),
+            OptimizerKind::Adam => Box::new(Adam::new(Moments::lengths(machine))),
         }
     }
 }

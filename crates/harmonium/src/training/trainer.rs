@@ -1,25 +1,26 @@
 //! The loop.
 
-use super::awake::Awake;
+use super::driver::{Stop, drive};
+use super::epoch_data::{EpochData, Presented};
+use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use super::source::Presented;
-use crate::engine::{Arithmetic, Engine, EngineLearner, SideRows, Squares, StepRates};
+use crate::engine::{Arithmetic, Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::{Batch, Columns, LayerId, Machine, Role, State};
+use crate::machine::{Batch, Columns, LayerId, Machine, Role};
+use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
-use crate::sampling::Convergence;
+use crate::progress::Silent;
 use crate::units::Units;
 use crate::units::gaussian::PRECISION;
 use harmonium_data::{Dataset, Values};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
-use serde::Serialize;
 use std::borrow::Cow;
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// What the variates of a run are used for: the first fork of its stream.
@@ -47,95 +48,6 @@ const NORM_STEPS: u64 = 250;
 /// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
 const FEW_SWEEPS: f64 = 2.0;
 
-/// What one update did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct StepReport {
-    /// Updates done, this one included.
-    pub step: u64,
-    /// The learning rate it used.
-    pub learning_rate: f64,
-    /// Norm of the gradient.
-    pub gradient_norm: f64,
-    /// Norm of the update of the weights over that of the weights; 0.001 is healthy.
-    pub update_ratio: f64,
-    /// How mean field went on the data side, if it ran.
-    pub convergence: Option<Convergence>,
-}
-
-/// What observers see.
-pub struct View<'t, 'd> {
-    trainer: &'t Trainer<'d>,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// The last update.
-    pub report: StepReport,
-}
-
-impl View<'_, '_> {
-    /// The machine after the update.
-    pub fn machine(&self) -> &Machine {
-        self.trainer.machine()
-    }
-
-    /// The same, laid out for sampling.
-    pub fn engine(&self) -> &Engine {
-        &self.trainer.engine
-    }
-
-    /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> Checkpoint {
-        self.trainer.checkpoint()
-    }
-
-    /// Samples of the model that the rule keeps, if it keeps any.
-    pub fn chains(&self) -> Option<&State> {
-        self.trainer.negative.chains()
-    }
-
-    /// Updates the whole run will do.
-    pub fn n_steps(&self) -> u64 {
-        self.trainer.progress().n_steps
-    }
-}
-
-/// Why a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
-    /// All epochs are done.
-    Finished,
-    /// An observer ended it, and said why.
-    Observer(String),
-    /// A number was none ([`Error::Diverged`]); the machine is the last that was looked at before
-    /// that step.
-    Diverged(Error),
-}
-
-/// What is left of a run.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The trained machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epochs: u64,
-    /// Updates done.
-    pub steps: u64,
-    /// Why it ended.
-    pub stop: Stop,
-}
-
-/// A complete state of training: continuing from it equals never having stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
-    /// The machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// Batches done of the epoch under way.
-    pub batches_done: u64,
-    /// Chains, moments of the optimiser, running means.
-    pub state: Snapshot,
-}
-
 /// Trains one machine on one set of data.
 pub struct Trainer<'d> {
     /// The machine; while the engine learns by itself, as it was when last looked at.
@@ -147,8 +59,9 @@ pub struct Trainer<'d> {
     current: OnceLock<Machine>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
     norms: [f64; 2],
-    source: Presented<'d>,
-    /// What the source presents in the epoch under way.
+    /// Makes the data of the next epoch, where epochs differ.
+    source: Option<Box<dyn EpochData + 'd>>,
+    /// What is presented in the epoch under way.
     data: Cow<'d, Dataset>,
     plan: Plan,
     penalties: Penalties,
@@ -192,7 +105,7 @@ impl<'d> Trainer<'d> {
         epoch: u64,
     ) -> Result<Self, Error> {
         plan.check()?;
-        let data = source.in_epoch(epoch)?;
+        let (data, source) = source.in_epoch(epoch)?;
         check_data(&machine, &data)?;
         let (positive, negative) = plan.sides(&machine)?;
         let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
@@ -237,24 +150,38 @@ impl<'d> Trainer<'d> {
         data: impl Into<Presented<'d>>,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        let (machine, epoch) = (checkpoint.machine.clone(), checkpoint.epoch);
-        let copies = vec![1.0; machine.layers().len()];
-        let mut trainer = Self::with_copies(machine, data.into(), plan, &copies, epoch)?;
+        let copies = vec![1.0; checkpoint.machine()?.layers().len()];
+        Self::resume_with_copies(checkpoint, data.into(), plan, &copies)
+    }
+
+    /// The same for a machine whose layers count what they receive several times.
+    pub(super) fn resume_with_copies(
+        checkpoint: &Checkpoint,
+        data: Presented<'d>,
+        plan: &Plan,
+        copies: &[f64],
+    ) -> Result<Self, Error> {
+        let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
+        let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
         let state = &checkpoint.state;
         trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
         if let (Some(learner), Some(packed)) = (&mut trainer.learner, trainer.engine.packed_mut()) {
-            let mut velocity = Sgd::new(&trainer.machine);
-            velocity.import(&trainer.machine, &optimizer)?;
-            let Moments { bias, weights, .. } = velocity.into_velocity();
+            let mut sgd = Sgd::new(Moments::lengths(&trainer.machine));
+            sgd.import(&optimizer)?;
+            let mut velocity = Moments::zeros(&trainer.machine);
+            for (slice, stored) in velocity.slices_mut().into_iter().zip(sgd.velocity()) {
+                slice.copy_from_slice(stored);
+            }
+            let Moments { bias, weights, .. } = velocity;
             learner.set_weight_velocity(&trainer.machine, packed, &weights);
             learner.bias_velocity = bias;
             let engine = state.nested("engine");
             packed.import(&trainer.machine, |name, len| engine.get(name, len))?;
         } else {
-            trainer.optimizer.import(&trainer.machine, &optimizer)?;
+            trainer.optimizer.import(&optimizer)?;
         }
         for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
             let key = format!("activity.{}", layer.name);
@@ -274,7 +201,8 @@ impl<'d> Trainer<'d> {
             let mut velocity = Moments::zeros(&self.machine);
             velocity.bias.clone_from(&learner.bias_velocity);
             velocity.weights = learner.weight_velocity(&self.machine, packed);
-            state.nest("optimizer", Sgd::from_velocity(velocity).export());
+            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
+            state.nest("optimizer", Sgd::from_velocity(slices).export());
             let mut engine = Snapshot::default();
             for (name, values) in packed.export(&self.machine) {
                 engine.insert(name, values);
@@ -287,10 +215,12 @@ impl<'d> Trainer<'d> {
             state.insert(format!("activity.{}", layer.name), activity.clone());
         }
         Checkpoint {
-            machine: self.machine().clone(),
+            body: Body::Machine(self.machine().clone()),
+            stage: None,
             epoch: self.epoch,
             batches_done: self.batches_done,
             state,
+            observers: BTreeMap::new(),
         }
     }
 
@@ -308,57 +238,23 @@ impl<'d> Trainer<'d> {
         })
     }
 
-    /// Ends the run and gives the machine away.
-    pub fn finish(self, stop: Stop) -> Outcome {
-        let steps = self.progress().step;
-        Outcome { machine: self.machine().clone(), epochs: self.epoch, steps, stop }
-    }
-
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
-        let step = self.epoch * per_epoch + self.batches_done;
-        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+        Progress::new(self.epoch, self.batches_done, per_epoch, self.plan.epochs)
     }
 
     fn batches_per_epoch(&self) -> u64 {
         self.data.n_rows().div_ceil(self.plan.batch) as u64
     }
 
-    /// Trains until the plan is done, an observer breaks, or a number is none.
+    /// Trains until the plan is done, an observer breaks, or a number is not finite.
     ///
     /// # Errors
     ///
-    /// If an estimator cannot do its work (too many terms, no memory).
+    /// If an estimator or an observer cannot do its work (too many terms, no memory, no disk).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
-        let rows = 2 * self.plan.batch;
-        let parallel = self.engine.packed().is_some_and(|e| EngineLearner::is_parallel(e, rows));
-        let _awake = if self.learner.is_some() && parallel { Awake::new() } else { None };
-        while self.epoch < self.plan.epochs {
-            let report = match self.step() {
-                Ok(report) => report,
-                Err(error @ Error::Diverged { .. }) => return Ok(Stop::Diverged(error)),
-                Err(error) => return Err(error),
-            };
-            let ended = self.batches_done == 0;
-            let view = View { trainer: self, epoch: self.epoch, report };
-            for observer in observers.iter_mut() {
-                let mut flow = observer.updated(&view);
-                if flow.is_continue() && ended {
-                    flow = observer.epoch_ended(&view);
-                }
-                if let ControlFlow::Break(reason) = flow {
-                    return Ok(Stop::Observer(reason));
-                }
-            }
-        }
-        Ok(Stop::Finished)
-    }
-
-    /// One update.
-    fn step(&mut self) -> Result<StepReport, Error> {
-        self.present();
-        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+        drive(self, observers, &mut Silent)
     }
 
     /// One update without the machine: both sides go to the engine as they are.
@@ -446,7 +342,9 @@ impl<'d> Trainer<'d> {
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
             if self.epoch < self.plan.epochs {
-                self.data = self.source.in_epoch(self.epoch)?;
+                if let Some(source) = &self.source {
+                    self.data = Cow::Owned(source.in_epoch(self.epoch)?);
+                }
             }
             self.shuffle();
         }
@@ -577,6 +475,40 @@ impl<'d> Trainer<'d> {
     }
 }
 
+impl Learner for Trainer<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        self.present();
+        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn is_done(&self) -> bool {
+        self.epoch >= self.plan.epochs
+    }
+
+    fn body(&self) -> Body {
+        Body::Machine(self.machine().clone())
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint()
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        let (machine, engine) = (self.machine(), &self.engine);
+        Some(Watched { machine, engine, chains: self.negative.chains(), data: None })
+    }
+
+    fn is_parallel(&self) -> bool {
+        let rows = 2 * self.plan.batch;
+        let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
+        self.learner.is_some() && self.engine.packed().is_some_and(parallel)
+    }
+}
+
 /// The norm of the gradient, and that of the update of the weights over that of the weights.
 fn norms(squares: Squares) -> [f64; 2] {
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
@@ -607,7 +539,8 @@ impl Ascent<'_> {
         to_log_precision(machine, gradient);
         self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
         let norm = gradient.norm();
-        let update = optimizer.update(gradient, self.rate, self.momentum);
+        optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
+        let update = &*gradient;
         if !norm.is_finite() || !update.is_finite() {
             return Ok(None);
         }

@@ -533,7 +533,7 @@ fn observers_see_stop_and_measure() {
     assert_eq!(outcome.stop, Stop::Observer("enough".into()));
     assert_eq!((outcome.epochs, outcome.steps, seen), (35, 105, 5));
     assert_eq!(history.records().iter().map(|r| r.epoch).collect::<Vec<_>>(), [10, 20, 30]);
-    assert_eq!(history.records()[0].measurements[0].name, "train");
+    assert_eq!(history.records()[0].measurements[0].name.as_str(), "train");
     // A rate of zero never improves: stopping comes after the patience, and says since when.
     let mut early = EarlyStop::new(metric(), 4);
     let still = Plan { learning_rate: 0.0, ..plan };

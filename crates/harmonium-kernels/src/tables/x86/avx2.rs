@@ -1,6 +1,7 @@
-//! Instructions whose order the compiler would change, or which it does not find.
+//! By AVX2 and BMI2: instructions whose order the compiler would change, or which it does not find.
 
-use super::{Ahead, ENTRIES, ENTRY, GROUP, HALF, INDEX, Line, Tables, part_of};
+use crate::line::{HALF, Line};
+use crate::tables::{Ahead, ENTRIES, ENTRY, GROUP, INDEX, Tables, part_of};
 use std::arch::asm;
 use std::arch::x86_64::__m256;
 use std::mem::transmute;
@@ -8,7 +9,7 @@ use std::mem::transmute;
 /// The word turned so that the five bits of table `G` stand where their entry's address has them:
 /// turning and masking are two instructions, where a shift would need a copy before it.
 #[inline(always)]
-pub(super) fn turned<const G: usize>(word: u64) -> u64 {
+pub(in crate::tables) fn turned<const G: usize>(word: u64) -> u64 {
     let out;
     #[expect(unsafe_code, reason = "the compiler turns a rotation whose ends are masked to shifts")]
     // SAFETY: the instruction reads and writes registers alone; the callers are compiled for BMI2
@@ -28,7 +29,7 @@ pub(super) fn turned<const G: usize>(word: u64) -> u64 {
 /// The same word: it is in a register from here on, where the compiler would read it at its use.
 #[inline(always)]
 #[expect(unsafe_code, reason = "nothing else keeps the order of loads")]
-pub(super) fn stay(mut word: u64) -> u64 {
+pub(in crate::tables) fn stay(mut word: u64) -> u64 {
     // SAFETY: there is no instruction.
     unsafe {
         asm!("/* {0} */", inout(reg) word, options(nomem, nostack, preserves_flags));
@@ -39,11 +40,11 @@ pub(super) fn stay(mut word: u64) -> u64 {
 /// Two sums.
 type Registers = [[__m256; 2]; 2];
 
-/// [`super::sum_lines`] of two at a time, their entries in turn: the compiler takes all of one
+/// [`sum_lines`](crate::tables::sum_lines) of two at a time, their entries in turn: the compiler takes all of one
 /// and then all of the other, and sums that follow each other wait for each other.
 #[target_feature(enable = "avx2,bmi2")]
 #[expect(unsafe_code, reason = "instructions whose order is the point of them")]
-pub(super) fn sum_pairs<const U: usize, const W: usize>(
+pub(in crate::tables) fn sum_pairs<const U: usize, const W: usize>(
     words: &[[u64; 2]],
     tables: &Tables<f32, HALF>,
     starts: bool,

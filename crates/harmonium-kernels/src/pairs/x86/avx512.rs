@@ -1,17 +1,44 @@
-//! Lists of pairs, and sums of them with one or two lines of 64 bytes for each entry.
+//! By AVX-512: lists of pairs, and sums of them with one or two lines of 64 bytes for each entry.
 
-use super::{BEYOND, ENTRIES, FOUR, HALF, Line, ROOM, TILE};
+use crate::line::{HALF, Line, TILE};
+use crate::pairs::{BEYOND, ENTRIES, FOUR, ROOM, STRIP};
 use std::arch::asm;
 use std::arch::x86_64::{
     __m512i, _mm512_mask_add_epi8, _mm512_maskz_compress_epi8, _mm512_set1_epi8, _pext_u64,
 };
 use std::mem::transmute;
 
+/// All pairs of a strip at once: which have a first bit, which a second, and then the bytes of those
+/// that have any next to each other.
+#[inline(always)]
+pub(in crate::pairs) fn list_strip<'a, I: Iterator<Item = &'a [u64]>>(
+    rows: I,
+    first: usize,
+    listed: &mut [[u8; ROOM]],
+    lengths: &mut [usize],
+) {
+    const { assert!(STRIP == 160, "64 pairs and 16") };
+    for ((row, out), length) in rows.zip(listed).zip(lengths) {
+        let word = |k: usize| row.get(first / 64 + k).copied().unwrap_or(0);
+        let [a, b, c] = [word(0), word(1), word(2)];
+        let bits = if first.is_multiple_of(64) {
+            [a, b, c & 0xffff_ffff]
+        } else {
+            [a >> 32 | b << 32, b >> 32 | c << 32, c >> 32]
+        };
+        #[expect(unsafe_code, reason = "a function with more features")]
+        // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
+        unsafe {
+            *length = list(bits, out);
+        }
+    }
+}
+
 /// Lists the entries of 160 bits, zeros after the last; says how many there are.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 #[expect(unsafe_code, reason = "arrays and registers of one size")]
-pub(super) fn list(bits: [u64; 3], out: &mut [u8; ROOM]) -> usize {
+fn list(bits: [u64; 3], out: &mut [u8; ROOM]) -> usize {
     /// 3k for 64 pairs; the last sixteen begin with 192.
     const PLACES: [u8; 64] = {
         let (mut places, mut k) = ([0; 64], 0);
@@ -58,7 +85,7 @@ macro_rules! gather {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,bmi2")]
         #[expect(unsafe_code, reason = "a loop whose order is the point of it")]
-        pub(super) fn $name(
+        pub(in crate::pairs) fn $name(
             table: &[[Line<$number, $len>; $shift - 5]; ENTRIES],
             entries: &[[u8; FOUR]],
             sums: [[[$number; $len]; $shift - 5]; FOUR],

@@ -1,6 +1,7 @@
 //! Rounding, transposing and counting by AVX-512.
 
-use super::{PANEL, Quantum, TILE, Tally};
+use crate::line::{PANEL, Quantum, TILE};
+use crate::quantised::Tally;
 use std::arch::x86_64::{
     __m128i, __m512, __m512i, _mm_add_epi16, _mm_adds_epu16, _mm512_abs_epi16, _mm512_add_epi16,
     _mm512_adds_epu16, _mm512_cvtps_epi32, _mm512_mul_ps, _mm512_packs_epi32,
@@ -10,11 +11,11 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// [`super::quantise_line`].
+/// [`quantise_line`](crate::quantised::quantise_line).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 #[expect(unsafe_code, reason = "arrays and registers of one size")]
-pub(super) fn quantise(w: [f32; TILE], scale: f32) -> [i16; TILE] {
+pub(in crate::quantised) fn quantise(w: [f32; TILE], scale: f32) -> [i16; TILE] {
     // SAFETY: an array of 128 bytes is two registers of 64, and any bits are valid in both.
     let [a, b]: [__m512; 2] = unsafe { transmute(w) };
     let scale = _mm512_set1_ps(scale);
@@ -44,10 +45,10 @@ impl Counts {
     }
 }
 
-/// [`super::Strip::finish`] for eight rows: the low and the high halves of them.
+/// [`Strip::finish`](crate::quantised::Strip::finish) for eight rows: the low and the high halves of them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn finish(
+pub(in crate::quantised) fn finish(
     low: &[Quantum; 8],
     high: &[Quantum; 8],
     backward: &mut [Quantum],

@@ -1,10 +1,11 @@
-//! Sixteen numbers of single precision in a register of AVX-512.
+//! Sixteen numbers of single precision in a register of AVX-512, and the update of as many columns.
 //!
 //! The compiler takes arithmetic on arrays of sixteen apart into narrower registers as soon as it is not a plain
 //! loop; by name it does what it is told. All of this is only for code that is compiled for AVX-512.
 #![expect(unsafe_code, reason = "instructions that need AVX-512")]
 
-use crate::line::HALF;
+use crate::line::{HALF, Row};
+use crate::update::{BOTH, FREE, Gradient, Slope};
 use std::arch::x86_64::{
     __m256i, __m512, _CMP_NEQ_UQ, _mm512_add_ps, _mm512_and_ps, _mm512_castsi512_ps,
     _mm512_cmp_ps_mask, _mm512_cvtepi16_epi32, _mm512_cvtepi32_ps, _mm512_fmadd_ps,
@@ -96,4 +97,44 @@ impl Register {
     pub(crate) const ZERO: Self =
         // SAFETY: zero bits are zeros.
         Self(unsafe { transmute::<[f32; HALF], __m512>([0.0; HALF]) });
+}
+
+/// [`advance`](crate::update::advance) for 16 columns by AVX-512, for code that is compiled for it: the compiler takes sixteen lanes apart.
+#[inline(always)]
+pub(crate) fn advance_register<const K: usize, const P: u8, const M: bool, G: Gradient>(
+    slope: &Slope<'_, K, G>,
+    (row, factors): (G::Row, [f32; K]),
+    momentum: f32,
+    part: usize,
+    w: &mut Row,
+    v: &mut Row,
+) -> (Register, Register) {
+    let (w, v) =
+        (&mut w.0.as_chunks_mut::<HALF>().0[part], &mut v.0.as_chunks_mut::<HALF>().0[part]);
+    let before = Register::of(w);
+    let add = |x: Register| {
+        let mut x = slope.gradient.add_register(row, part, x);
+        for k in 0..K {
+            let z = Register::of(&slope.terms.columns[k].0.as_chunks::<HALF>().0[part]);
+            x = x.add_scaled(z, factors[k]);
+        }
+        if P != FREE {
+            x = x.add_scaled(before, slope.decay);
+        }
+        if P == BOTH {
+            x = x.minus_signed(before, slope.l1);
+        }
+        x
+    };
+    if !M && K == 0 {
+        // Nobody asks for the update itself.
+        let after = add(before);
+        *w = after.lanes();
+        return (after, Register::ZERO);
+    }
+    let moved = add(if M { Register::of(v).times(momentum) } else { Register::ZERO });
+    let after = before.plus(moved);
+    *v = moved.lanes();
+    *w = after.lanes();
+    (after, moved)
 }

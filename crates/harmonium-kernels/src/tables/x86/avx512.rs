@@ -3,7 +3,8 @@
 //! Finding an entry costs three instructions and adding a line one: with a line for each the core
 //! would not keep up with its two loads a cycle.
 
-use super::{ENTRIES, ENTRY, GROUP, HALF, INDEX, Line, Quantum, TILE, Tables, Wide, widen};
+use crate::line::{HALF, Line, Quantum, TILE, Wide};
+use crate::tables::{ENTRIES, ENTRY, GROUP, INDEX, Tables, ending, widen};
 use std::arch::asm;
 use std::arch::x86_64::{
     __m512, __m512i, _mm512_add_epi16, _mm512_add_ps, _mm512_mul_ps, _mm512_set1_ps,
@@ -11,13 +12,13 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Declares [`super::build::build_chunk`] for one of the lines of each entry. In plain Rust the compiler keeps
+/// Declares [`build_chunk`](crate::tables::build::build_chunk) for one of the lines of each entry. In plain Rust the compiler keeps
 /// the sums in memory, or takes them apart.
 macro_rules! build {
     ($name:ident, $number:ty, $len:ident, $register:ty, $zero:expr, $add:ident $(, $gain:ident, $scaled:expr)?) => {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
-        pub(super) fn $name<const W: usize>(
+        pub(in crate::tables) fn $name<const W: usize>(
             table: &mut [[Line<$number, $len>; W]; ENTRIES],
             w: usize,
             rows: [&[$number; $len]; GROUP],
@@ -90,11 +91,11 @@ macro_rules! add_entries {
     };
 }
 
-/// [`super::pass_two`] for two tiles; the first table has the bits of the words from `shift` on.
+/// [`pass_two`](crate::tables::pass_two) for two tiles; the first table has the bits of the words from `shift` on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 #[expect(unsafe_code, reason = "instructions whose order is the point of them")]
-pub(super) fn sum_quantised<const U: usize, const STARTS: bool, const END: u8>(
+pub(in crate::tables) fn sum_quantised<const U: usize, const STARTS: bool, const END: u8>(
     (words, shift): (&[u64], usize),
     tables: &Tables<i16, TILE>,
     (unit, start): (f32, &[Wide]),
@@ -117,7 +118,7 @@ pub(super) fn sum_quantised<const U: usize, const STARTS: bool, const END: u8>(
         // SAFETY: as above.
         let after: [[[i16; TILE]; 2]; 2] = unsafe { transmute(after) };
         for ([a, b], r) in after.into_iter().zip(at).take(n - r) {
-            if END == 0 {
+            if END == ending::OPEN {
                 (sums_a[r].0, sums_b[r].0) = (a, b);
             } else {
                 widen::<END>(&a, unit, &start[0], &mut theta_a[r]);
@@ -128,11 +129,11 @@ pub(super) fn sum_quantised<const U: usize, const STARTS: bool, const END: u8>(
     }
 }
 
-/// [`super::sum_lines`] for entries of two lines.
+/// [`sum_lines`](crate::tables::sum_lines) for entries of two lines.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 #[expect(unsafe_code, reason = "instructions whose order is the point of them")]
-pub(super) fn sum_singles<const U: usize, const N: usize>(
+pub(in crate::tables) fn sum_singles<const U: usize, const N: usize>(
     words: &[u64],
     tables: &Tables<f32, HALF>,
     shift: usize,
