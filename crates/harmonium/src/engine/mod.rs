@@ -28,7 +28,7 @@ pub(crate) use packed::TILES;
 pub use reference::Reference;
 
 use crate::machine::{LayerId, Machine, State, add_input};
-use crate::units::Units;
+use crate::units::{BitCoordinates, Storage, Units};
 use harmonium_kernels::line::Wide;
 use lateral_weights::Coordinates;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,8 @@ pub(crate) struct EngineLayer {
     /// The bias with all offsets folded in; for the kernels also what the coordinates of bits
     /// leave over.
     pub(crate) bias: Vec<f64>,
-    pub(crate) precision: Vec<f64>,
+    /// The own parameters of the units, as those of a layer.
+    pub(crate) own: Vec<f64>,
     /// $s$ and $t$ of $x = s u + t$ where the kernels see bits $u$.
     pub(crate) scale: f64,
     pub(crate) shift: f64,
@@ -87,14 +88,15 @@ impl Frame {
     /// The layers and the schedule of a machine; its parameters follow with [`Frame::refresh`].
     fn new(machine: &Machine, arithmetic: Arithmetic, copies: &[f64]) -> Self {
         let layers = machine.layers().iter().zip(copies).map(|(l, &copies)| {
-            let spins = arithmetic != Arithmetic::F64 && l.units == Units::Spin;
+            let bits = l.units.bit_coordinates().filter(|_| arithmetic != Arithmetic::F64);
+            let BitCoordinates { scale, shift } = bits.unwrap_or(BitCoordinates::PLAIN);
             EngineLayer {
                 units: l.units,
                 len: l.len(),
                 bias: l.bias.clone(),
-                precision: l.precision.clone(),
-                scale: if spins { 2.0 } else { 1.0 },
-                shift: if spins { -1.0 } else { 0.0 },
+                own: l.own.clone(),
+                scale,
+                shift,
                 copies,
                 lateral: None,
             }
@@ -116,7 +118,7 @@ impl Frame {
     /// How the kernels see the units of layer `l`, if they are bits to them.
     fn coordinates(&self, l: LayerId) -> Option<Coordinates> {
         let layer = &self.layers[l.0];
-        let bits = matches!(layer.units, Units::Binary | Units::Spin);
+        let bits = layer.units.storage() == Storage::Bits;
         (bits && self.arithmetic != Arithmetic::F64).then_some(Coordinates {
             layer: l,
             scale: layer.scale,
@@ -132,7 +134,7 @@ impl Frame {
             let bits = self.coordinates(l);
             let (layer, source) = (&mut self.layers[l.0], machine.layer(l));
             layer.bias.copy_from_slice(&source.bias);
-            layer.precision.copy_from_slice(&source.precision);
+            layer.own.copy_from_slice(&source.own);
             self.offsets[l.0].copy_from_slice(&source.offset);
             for c in machine.couplings() {
                 let Some(m) = c.other_end(l) else { continue };

@@ -119,7 +119,7 @@ impl Packed {
         sources.resize_with(self.frame.layers.len(), Operand::default);
         for m in self.neighbours(l).filter(|&m| from(m)) {
             let (layer, shift) = (&mut x.layers[m.0], self.frame.layers[m.0].shift);
-            if self.frame.layers[m.0].units.is_discrete() {
+            if self.frame.layers[m.0].units.bit_coordinates().is_some() {
                 layer.pack();
             }
             match layer.bits() {

@@ -39,7 +39,7 @@ use crate::error::Error;
 use crate::machine::{Batch, LayerId, Machine, State};
 use crate::moments::Moments;
 use crate::sampling::{Clamp, Convergence};
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::random::Stream;
 
 /// What an estimator sees of one step.
@@ -153,7 +153,7 @@ fn particles<'a>(state: &'a mut State, weights: &'a [f64]) -> Side<'a> {
 fn deferrable(context: &Context<'_>, layers: &[LayerId]) -> bool {
     let bits = |l: LayerId| {
         let units = context.machine.layer(l).units;
-        matches!(units, Units::Binary | Units::Spin) && !context.machine.has_lateral(l)
+        units.storage() == Storage::Bits && !context.machine.has_lateral(l)
     };
     let last = context.engine.schedule().last();
     context.defer && last.is_some_and(|last| layers.iter().all(|&l| last.contains(&l) && bits(l)))

@@ -16,7 +16,7 @@ use super::likelihood::{Likelihood, weighted_mean};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Layer, State, own_energy};
+use crate::machine::{Layer, State};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
 use crate::training::{Measurement, MetricName, On};
@@ -225,7 +225,7 @@ fn log_weights(
 
 /// $\ln p(x \mid \theta)$ of the units of a layer.
 fn log_conditional(layer: &Layer, theta: &[f64], x: &[f64]) -> f64 {
-    -own_energy(theta, &layer.precision, x) - layer.units.log_partition(theta, &layer.precision)
+    -layer.energy_with(theta, x) - layer.units.log_partition(theta, layer.own())
 }
 
 /// The data as states, some rows at a time.
@@ -325,11 +325,11 @@ fn log_marginals(
         let shift: Vec<f64> = thetas
             .chunks_exact(layer.len())
             .zip(&prior)
-            .map(|(t, p)| p - layer.units.log_partition(t, &layer.precision))
+            .map(|(t, p)| p - layer.units.log_partition(t, layer.own()))
             .collect();
         partial.par_iter_mut().zip(values).for_each(|((most, sum), x)| {
             for (theta, shift) in thetas.chunks_exact(layer.len()).zip(&shift) {
-                let term = shift - own_energy(theta, &layer.precision, x);
+                let term = shift - layer.energy_with(theta, x);
                 if term > *most {
                     (*most, *sum) = (term, *sum * (*most - term).exp() + 1.0);
                 } else {

@@ -21,7 +21,6 @@ use crate::sampling::{
     Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
 };
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
-use crate::units::Units;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 
@@ -261,11 +260,11 @@ impl ClosedForm {
         if !posterior_factorises(machine, &clamp) || visible.iter().any(coupled) {
             return Ok(None);
         }
-        let discrete = |&l: &LayerId| machine.layer(l).units.is_discrete();
+        let finite = |&l: &LayerId| machine.layer(l).units.is_finite();
         Ok(Some(Self {
             folded: machine.without_offsets()?,
             hidden: free_layers(machine, &clamp),
-            has_pseudo: visible.iter().all(discrete),
+            has_pseudo: visible.iter().all(finite),
         }))
     }
 
@@ -283,7 +282,7 @@ impl ClosedForm {
             let sums = self.hidden.iter().zip(thetas).map(|(&l, theta)| {
                 let layer = self.folded.layer(l);
                 let theta = &theta[row * layer.len()..(row + 1) * layer.len()];
-                layer.units.log_partition(theta, &layer.precision)
+                layer.units.log_partition(theta, layer.own())
             });
             self.folded.constant() + own - sums.sum::<f64>()
         };
@@ -312,7 +311,7 @@ impl ClosedForm {
             x.set_means(l, theta, |theta| {
                 let layer = machine.layer(l);
                 for row in theta.chunks_exact_mut(layer.len()) {
-                    layer.units.mean_in_place(row, &layer.precision);
+                    layer.units.mean_in_place(row, layer.own());
                 }
             });
         }
@@ -324,7 +323,7 @@ impl Look {
     /// Counts binary hidden units that are almost surely off or on.
     fn count_idle(&mut self, machine: &Machine, posterior: &State) {
         let visible = machine.visible_layers();
-        let binary = |l: &LayerId| machine.layer(*l).units == Units::Binary;
+        let binary = |l: &LayerId| machine.layer(*l).units.is_zero_or_one();
         let hidden = machine.layer_ids().filter(|l| !visible.contains(l)).filter(binary);
         let hidden: Vec<LayerId> = hidden.collect();
         let n: usize = hidden.iter().map(|&l| machine.layer(l).len()).sum();

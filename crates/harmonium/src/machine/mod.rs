@@ -8,6 +8,7 @@
 //! the energy, so every sampler, estimator and evaluator is centered without knowing it
 //! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
 
+mod base;
 mod batch;
 mod coupling;
 mod layer;
@@ -15,13 +16,12 @@ mod neighbours;
 mod rewrite;
 mod schedule;
 mod state;
-mod temper;
 
+pub use base::Base;
 pub use batch::Batch;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
-pub use temper::Base;
 
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
@@ -123,9 +123,9 @@ impl Machine {
         self.coupled(l, l)
     }
 
-    /// Number of parameters: biases, precisions and weights.
+    /// Number of parameters: biases, own parameters of units and weights.
     pub fn n_parameters(&self) -> usize {
-        let own = self.layers.iter().map(|l| l.bias.len() + l.precision.len()).sum::<usize>();
+        let own = self.layers.iter().map(|l| l.bias.len() + l.own.len()).sum::<usize>();
         own + self.couplings.iter().map(|c| c.weights.entries().len()).sum::<usize>()
     }
 
@@ -198,9 +198,9 @@ impl Machine {
         for (row, f) in free_energies.iter_mut().enumerate() {
             for &l in summed {
                 let (layer, theta) = (self.layer(l), self.theta(l, &x, row)?);
-                let own = own_energy(&layer.bias, &layer.precision, &layer.offset);
+                let own = layer.energy(&layer.offset);
                 let shift = dot(&theta, &layer.offset) - dot(&layer.bias, &layer.offset);
-                *f += shift - own - layer.units.log_partition(&theta, &layer.precision);
+                *f += shift - own - layer.units.log_partition(&theta, layer.own());
             }
         }
         Ok(free_energies)

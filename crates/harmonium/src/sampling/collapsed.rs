@@ -19,7 +19,7 @@ use super::{Clamp, free_layers};
 use crate::engine::{Engine, Operand, Packed, TILES, with_scratch};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, Meaning, State, add_input, pair_energy};
-use crate::units::{Draw, Units};
+use crate::units::{BitCoordinates, Draw, OwnParameters, Storage};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
@@ -155,8 +155,9 @@ impl<'a> Collapsed<'a> {
     pub(crate) fn base_log_partition(&self, row: usize) -> f64 {
         let free = self.summed.iter().chain(&self.kept);
         let layer = |&l: &LayerId| {
-            let units = self.folded.layer(l).units;
-            units.log_partition(self.base.bias_in(l, row), &self.base.precision[l.0])
+            let layer = self.folded.layer(l);
+            let own = OwnParameters::new(&self.base.own[l.0], layer.len());
+            layer.units.log_partition(self.base.bias_in(l, row), own)
         };
         free.map(layer).sum()
     }
@@ -198,7 +199,7 @@ impl<'a> Collapsed<'a> {
 
     /// The layout of the kernels, if layer `l` is bits to them, with one base for all rows.
     fn in_kernels(&self, l: LayerId) -> Option<&'a Packed> {
-        let bits = matches!(self.engine.layers()[l.0].units, Units::Binary | Units::Spin);
+        let bits = self.engine.layers()[l.0].units.storage() == Storage::Bits;
         self.engine.packed().filter(|_| bits && !self.base.differs_by_row())
     }
 
@@ -307,9 +308,13 @@ impl<'a> Collapsed<'a> {
         let layer = self.folded.layer(l);
         let Some(bits) = x.layers[l.0].bits() else {
             let values = x.row(l, row);
-            let precisions = layer.precision.iter().zip(&self.base.precision[l.0]);
-            let quadratic = precisions.zip(values).map(|((g, b), x)| 0.5 * (g - b) * x * x);
-            return dot(gap, values) + quadratic.sum::<f64>();
+            let base = OwnParameters::new(&self.base.own[l.0], layer.len());
+            let own = |k: usize| -> f64 {
+                let rows = layer.own().row(k).iter().zip(base.row(k)).zip(values);
+                rows.map(|((own, base), &x)| layer.units.own_term(k, own - base, x)).sum()
+            };
+            let own = (0..layer.units.own_parameters().len()).map(own);
+            return dot(gap, values) + own.sum::<f64>();
         };
         let mut on = 0.0;
         for (&word, fours) in bits.row(row).iter().zip(fours.chunks(16)) {
@@ -325,8 +330,10 @@ impl<'a> Collapsed<'a> {
                 }
             }
         }
-        // A spin is 2u - 1.
-        if layer.units == Units::Spin { 2.0 * on - gap.iter().sum::<f64>() } else { on }
+        match layer.units.bit_coordinates() {
+            None | Some(BitCoordinates::PLAIN) => on,
+            Some(bits) => bits.scale * on + bits.shift * gap.iter().sum::<f64>(),
+        }
     }
 
     /// Computes $s\theta$ of layer `l`, whose units are bits in the kernels, and samples it if asked
@@ -455,13 +462,13 @@ impl<'a> Collapsed<'a> {
             let mix = |(own, base): (&f64, &f64)| (1.0 - beta) * base + beta * own;
             let own = &theta[row * len..(row + 1) * len];
             let theta: Vec<f64> = own.iter().zip(self.base.bias_in(l, row)).map(mix).collect();
-            let precision = layer.precision.iter().zip(&self.base.precision[l.0]).map(mix);
-            (theta, precision.collect::<Vec<f64>>())
+            let own = layer.own.iter().zip(&self.base.own[l.0]).map(mix);
+            (theta, own.collect::<Vec<f64>>())
         };
         let row_sums = |row: usize| {
             let sum = |beta: &&[f64]| {
-                let (theta, precision) = mix(row, beta[row]);
-                layer.units.log_partition(&theta, &precision)
+                let (theta, own) = mix(row, beta[row]);
+                layer.units.log_partition(&theta, OwnParameters::new(&own, len))
             };
             betas.iter().map(sum).collect::<Vec<f64>>()
         };
@@ -469,9 +476,9 @@ impl<'a> Collapsed<'a> {
         let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) else { return };
         let mut values = vec![0.0; n_rows * len];
         let respond = |(row, out): (usize, &mut [f64])| {
-            let (mut theta, precision) = mix(row, last[row]);
+            let (mut theta, own) = mix(row, last[row]);
             let draw = Draw { stream, site: Site::new(row, sweep, l.0), start: 0 };
-            layer.units.sample_in_place(&mut theta, &precision, draw);
+            layer.units.sample_in_place(&mut theta, OwnParameters::new(&own, len), draw);
             out.copy_from_slice(&theta);
         };
         if n_rows * len > WORTH_THREADS {

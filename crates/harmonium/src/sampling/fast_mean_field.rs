@@ -12,7 +12,7 @@ use super::packed::theta_from;
 use super::walk::{Heat, Response, Walk};
 use crate::engine::{Arithmetic, Packed, Scratch, with_scratch};
 use crate::machine::{LayerId, State};
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::line::{TILE, Wide, flat_mut};
 use harmonium_kernels::means::Means;
 use harmonium_kernels::response::{move_towards, probabilities};
@@ -31,8 +31,7 @@ pub(super) fn fits(walk: &Walk<'_>, engine: &Packed, response: Response) -> bool
 /// Whether the kernels answer for the units of a layer.
 pub(super) fn knows(engine: &Packed, l: LayerId) -> bool {
     let layer = &engine.layers()[l.0];
-    let binary = matches!(layer.units, Units::Binary | Units::Spin);
-    layer.lateral.is_none() && binary
+    layer.lateral.is_none() && layer.units.storage() == Storage::Bits
 }
 
 /// Puts layer `l` at its means given the rest, where the neighbours that wait stand as in `at_rest`

@@ -11,7 +11,7 @@ use crate::engine::{
     Dense, Engine, Lateral, Operand, Packed, Sparse, TILES, TileMeans, with_scratch,
 };
 use crate::machine::{LayerId, LayerState, Meaning, State};
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::response::{probabilities, sample, temper};
@@ -70,7 +70,7 @@ pub(super) fn visit(
     let mut buffers = BUFFERS.take();
     engine.prepare(l, x, &mut buffers.sources);
     let layer = &engine.layers()[l.0];
-    let bits = matches!(layer.units, Units::Binary | Units::Spin) && !walk.heat.differs_by_row();
+    let bits = layer.units.storage() == Storage::Bits && !walk.heat.differs_by_row();
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     let sampled = bits && whole && matches!(response, Response::Sample { .. });
     if sampled && layer.lateral.is_none() {

@@ -4,7 +4,7 @@
 use super::{Clamp, packed};
 use crate::engine::{Engine, Lateral, Reference, Sparse};
 use crate::machine::{Base, LayerId, State};
-use crate::units::{Draw, Units};
+use crate::units::{Draw, OwnParameters, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
@@ -47,15 +47,15 @@ pub(crate) enum Response {
 
 impl Response {
     /// Replaces `theta` by the response.
-    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], precision: &[f64]) {
+    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], own: OwnParameters<'_>) {
         match self {
             Self::Sample { stream, sweep } => {
                 let site = Site::new(place.row, sweep, place.layer.0);
                 let draw = Draw { stream, site, start: place.start };
-                units.sample_in_place(theta, precision, draw);
+                units.sample_in_place(theta, own, draw);
             }
-            Self::Mean => units.mean_in_place(theta, precision),
-            Self::Mode => units.mode_in_place(theta, precision),
+            Self::Mean => units.mean_in_place(theta, own),
+            Self::Mode => units.mode_in_place(theta, own),
         }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) struct Scratch {
     pub(super) theta: Vec<f64>,
     piece: Vec<f64>,
     values: Vec<f64>,
-    precision: Vec<f64>,
+    own: Vec<f64>,
     /// Largest change of each row since it was last cleared.
     pub(crate) change: Vec<f64>,
 }
@@ -289,14 +289,16 @@ impl Walk<'_> {
     ) {
         let layer = &self.engine.layers()[place.layer.0];
         let at = |i: usize| place.entry(i);
-        let n_own = if layer.precision.is_empty() { 0 } else { theta.len() };
-        scratch.precision.clear();
-        scratch.precision.extend((0..n_own).map(|i| layer.precision[at(i)]));
-        let precision = &mut scratch.precision[..];
+        let n = theta.len();
+        scratch.own.clear();
+        for row in layer.own.chunks_exact(layer.len) {
+            scratch.own.extend((0..n).map(|i| row[at(i)]));
+        }
+        let own = &mut scratch.own[..];
         match self.heat {
             Heat::None => {}
             Heat::Scaled(beta) => {
-                theta.iter_mut().chain(precision.iter_mut()).for_each(|t| *t *= beta);
+                theta.iter_mut().chain(own.iter_mut()).for_each(|t| *t *= beta);
             }
             Heat::Mixed { base, betas } => {
                 let (beta, l) = (betas[place.row], place.layer.0);
@@ -305,12 +307,13 @@ impl Walk<'_> {
                 for (i, t) in theta.iter_mut().enumerate() {
                     mix(t, bias[at(i)]);
                 }
-                for (i, g) in precision.iter_mut().enumerate() {
-                    mix(g, base.precision[l][at(i)]);
+                let rows = own.chunks_exact_mut(n.max(1)).zip(base.own[l].chunks_exact(layer.len));
+                for (own, base) in rows {
+                    own.iter_mut().enumerate().for_each(|(i, own)| mix(own, base[at(i)]));
                 }
             }
         }
-        response.of(layer.units, place, theta, precision);
+        response.of(layer.units, place, theta, OwnParameters::new(own, n));
         let group = layer.units.group();
         let free = self.clamp.frees_layer(place.layer);
         let change = &mut scratch.change[r];

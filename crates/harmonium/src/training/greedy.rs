@@ -42,7 +42,7 @@ use crate::machine::{Batch, Columns, Coupling, Layer, LayerId, Machine, Role, St
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
 use crate::sampling::{Clamp, average_block, gibbs};
-use crate::units::Units;
+use crate::units::BitCoordinates;
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
@@ -281,7 +281,7 @@ fn stages(machine: &Machine) -> Result<Vec<Part>, Error> {
         |l: LayerId| machine.couplings().iter().filter(|c| c.other_end(l).is_some()).count();
     let mut stages = Vec::new();
     for h in machine.layer_ids().filter(|&l| hidden(l)) {
-        if machine.layer(h).units != Units::Binary {
+        if !machine.layer(h).units.is_zero_or_one() {
             let found = format!("`{}` has {} units", name(h), machine.layer(h).units.name());
             return Err(refused(found));
         }
@@ -341,9 +341,8 @@ impl Part {
                 }
             }
         }
-        let kept = |l: LayerId| {
-            matches!(machine.layer(l).units, Units::Binary | Units::Categorical { .. })
-        };
+        let kept =
+            |l: LayerId| machine.layer(l).units.bit_coordinates() == Some(BitCoordinates::PLAIN);
         if let Some(&l) = below.iter().find(|&&l| !kept(l)) {
             let layer = machine.layer(l);
             return Err(Error::Topology {
@@ -428,7 +427,7 @@ fn compose(machine: &mut Machine, stages: &[Part], center: bool) -> Result<(), E
     machine.recenter(&offsets)?;
     for layer in machine.layers_mut() {
         layer.bias.fill(0.0);
-        layer.precision.fill(0.0);
+        layer.own.fill(0.0);
     }
     for stage in stages {
         let plain = stage.machine.without_offsets()?;
@@ -438,7 +437,7 @@ fn compose(machine: &mut Machine, stages: &[Part], center: bool) -> Result<(), E
         {
             let layer = &mut machine.layers_mut()[l.0];
             add_scaled(&mut layer.bias, 1.0, &own.bias);
-            add_scaled(&mut layer.precision, 1.0 / copies, &own.precision);
+            add_scaled(&mut layer.own, 1.0 / copies, &own.own);
             // A hidden layer's own stage comes before those that take it for data.
             if center && offsets[l.0].iter().all(|o| *o == 0.0) {
                 offsets[l.0].clone_from(&centered.offset);

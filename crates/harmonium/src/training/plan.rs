@@ -190,7 +190,7 @@ impl Plan {
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
-        if machine.layers().iter().any(|l| !l.units.is_discrete()) {
+        if machine.layers().iter().any(|l| !l.units.is_finite()) {
             plan.learning_rate = 0.001;
             plan.clip = Some(10.0);
         }
@@ -263,7 +263,7 @@ impl Plan {
         let plain = self.optimizer == OptimizerKind::Sgd
             && self.sparsity_target.is_none()
             && self.max_norm.is_none();
-        let bits = machine.layers().iter().all(|l| l.units.is_discrete());
+        let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 

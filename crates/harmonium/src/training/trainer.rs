@@ -14,8 +14,6 @@ use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::progress::Silent;
-use crate::units::Units;
-use crate::units::gaussian::PRECISION;
 use harmonium_data::{Dataset, Values};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
@@ -536,7 +534,7 @@ impl Ascent<'_> {
         gradient: &mut Moments,
         optimizer: &mut dyn Optimizer,
     ) -> Result<Option<[f64; 2]>, Error> {
-        to_log_precision(machine, gradient);
+        to_learning_scales(machine, gradient);
         self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
         let norm = gradient.norm();
         optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
@@ -551,11 +549,15 @@ impl Ascent<'_> {
     }
 }
 
-/// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a
-/// logarithmic scale, where they cannot become negative.
-fn to_log_precision(machine: &Machine, gradient: &mut Moments) {
-    for (layer, g) in machine.layers().iter().zip(&mut gradient.precision) {
-        g.iter_mut().zip(&layer.precision).for_each(|(g, p)| *g *= p);
+/// The slopes of own parameters along the scales on which they are learned: precisions on a
+/// logarithmic one, where they cannot become negative.
+fn to_learning_scales(machine: &Machine, gradient: &mut Moments) {
+    for (layer, gradient) in machine.layers().iter().zip(&mut gradient.own) {
+        let rows = gradient.chunks_exact_mut(layer.len()).enumerate();
+        for (parameter, (k, row)) in layer.units.own_parameters().iter().zip(rows) {
+            let entries = row.iter_mut().zip(layer.own().row(k));
+            entries.for_each(|(g, own)| *g = parameter.gradient(*own, *g));
+        }
     }
 }
 
@@ -580,12 +582,16 @@ fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error
     refused
 }
 
-/// Adds `scale` times an update; precisions move on a logarithmic scale inside their bounds.
+/// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.
 fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
     for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
         add_scaled(&mut layer.bias, scale, &update.bias[l]);
-        for (g, u) in layer.precision.iter_mut().zip(&update.precision[l]) {
-            *g = (*g * (scale * u).exp()).clamp(*PRECISION.start(), *PRECISION.end());
+        let len = layer.len();
+        let rows = layer.own.chunks_exact_mut(len).zip(update.own[l].chunks_exact(len));
+        for (parameter, (own, steps)) in layer.units.own_parameters().iter().zip(rows) {
+            for (own, u) in own.iter_mut().zip(steps) {
+                *own = parameter.moved(*own, scale * u);
+            }
         }
     }
     for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
@@ -605,7 +611,7 @@ fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
 pub(super) fn check_data(machine: &Machine, data: &Dataset) -> Result<(), Error> {
     let columns = Columns::of(machine);
     columns.accept(data.n_columns(), machine)?;
-    let binary = |l: LayerId| machine.layer(l).units == Units::Binary;
+    let binary = |l: LayerId| machine.layer(l).units.is_zero_or_one();
     let bits = data.is_sampled() || matches!(data.table().values(), Values::Bits(_));
     if bits && machine.visible_layers().into_iter().all(binary) {
         return Ok(());

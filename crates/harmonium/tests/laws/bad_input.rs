@@ -46,7 +46,7 @@ fn machines_that_do_not_fit_are_named() {
     short[1].bias.pop();
     assert_eq!(message(short, vec![]), "the offset of layer `b` must have 2 entries, found 3");
     let mut negative = vec![layer("g", Units::Gaussian, 2)];
-    negative[0].precision[1] = -1.0;
+    negative[0].own[1] = -1.0;
     assert_eq!(message(negative, vec![]), "the precision of `g` holds -1 at entry 1");
     let inside = Triangle::from_fn(6, |i, j| f64::from(u8::from((i, j) == (3, 5)))).unwrap();
     let inside = Coupling::lateral(LayerId(0), inside);

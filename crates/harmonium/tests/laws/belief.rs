@@ -28,7 +28,7 @@ fn machine(visible: &[LayerOf], hidden: LayerOf, seed: u64) -> Machine {
         let at = |k: u64, i: usize| noise(seed * 10 + k, l * 40 + i);
         layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * at(1, i));
         layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = 0.2 + at(2, i));
-        layer.precision.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
+        layer.own.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
         layer
     };
     let mut layers: Vec<Layer> =
@@ -350,10 +350,10 @@ fn real_values_have_a_density_and_a_precision_that_is_learned() {
     let engine = DbnEngine::new(&dbn, Arithmetic::F64);
     let gradient = wake_gradient(&dbn, &engine, &x, 0, &w).unwrap();
     let generative = &dbn.directed()[0].generative;
-    for (i, found) in gradient.precision[0].iter().enumerate() {
+    for (i, found) in gradient.own[0].iter().enumerate() {
         let at = |by: f64| {
             let mut layers = generative.layers().to_vec();
-            layers[0].precision[i] += by;
+            layers[0].own[i] += by;
             let m = Machine::new(layers, generative.couplings().to_vec()).unwrap();
             expected_log(&m, &x, 0, &w, (Directed::ABOVE, Directed::BELOW))
         };

@@ -17,8 +17,7 @@ fn on_threads<R: Send>(n: usize, work: impl FnOnce() -> R + Send) -> R {
 
 /// All parameters, bit by bit.
 fn bits(machine: &Machine) -> Vec<u64> {
-    let layers =
-        machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.precision).chain(&l.offset));
+    let layers = machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.own).chain(&l.offset));
     let weights = machine.couplings().iter().flat_map(|c| c.weights.entries());
     layers.chain(weights).chain([&machine.constant()]).map(|x| x.to_bits()).collect()
 }

@@ -18,7 +18,7 @@ fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
         for row in 0..x.n_rows() {
             let theta = |i: usize| 3.0 * noise(seed, (l.0 * 50 + row) * 20 + i);
             let mut means: Vec<f64> = (0..layer.len()).map(theta).collect();
-            layer.units.mean_in_place(&mut means, &layer.precision);
+            layer.units.mean_in_place(&mut means, layer.own());
             q.set_row(l, row, &means).unwrap();
         }
     }
@@ -29,7 +29,7 @@ fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
 fn with_discrete_hidden() -> Vec<(String, Machine)> {
     let hidden_discrete = |m: &Machine| {
         let clamp = Clamp::visible(m);
-        m.layer_ids().all(|l| clamp.holds_layer(l) || m.layer(l).units.is_discrete())
+        m.layer_ids().all(|l| clamp.holds_layer(l) || m.layer(l).units.is_finite())
     };
     all().into_iter().filter(|(_, m)| hidden_discrete(m) && m.layers().len() > 1).collect()
 }
@@ -369,7 +369,7 @@ fn a_start_outwards_takes_what_is_known_and_offsets_for_the_rest() {
                 }
                 let layer = machine.layer(l);
                 let mut expected = machine.theta(l, &alone, 0).unwrap();
-                layer.units.mean_in_place(&mut expected, &layer.precision);
+                layer.units.mean_in_place(&mut expected, layer.own());
                 for (a, b) in q.row(l, row).iter().zip(&expected) {
                     assert_close(*a, *b, tolerance, &format!("{name}, {precision:?}"));
                 }

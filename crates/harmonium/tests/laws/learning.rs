@@ -276,7 +276,7 @@ fn constant_features_give_finite_biases() {
         initialise(&mut machine, &data, &Plan::default()).unwrap();
         let layer = machine.layer(LayerId(0));
         assert!(layer.bias.iter().all(|b| b.is_finite() && b.abs() < 1e5), "{units:?}");
-        assert!(layer.precision.iter().all(|g| g.is_finite()), "{units:?}");
+        assert!(layer.own.iter().all(|g| g.is_finite()), "{units:?}");
         assert!(likelihood::exact(&machine, &data).unwrap().mean.is_finite(), "{units:?}");
     }
 }
@@ -326,7 +326,7 @@ fn opposites(machine: &Machine, n_rows: usize) -> Dataset {
 #[test]
 fn every_rule_trains_every_machine() {
     for (name, machine) in all() {
-        let gaussian = machine.layers().iter().any(|l| !l.units.is_discrete());
+        let gaussian = machine.layers().iter().any(|l| !l.units.is_finite());
         for rule in [Rule::Exact, Rule::Pcd, Rule::Pt, Rule::Cd] {
             // The chains of contrastive divergence are the samples: two would be noise.
             let data = opposites(&machine, if rule == Rule::Cd { 40 } else { 2 });
@@ -355,7 +355,7 @@ fn every_rule_trains_every_machine() {
             let best = synthetic::best_total(data.table()) / data.n_rows() as f64;
             // Real units have densities, which know no bound.
             let has_real_data =
-                machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
+                machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_finite());
             assert!(has_real_data || after <= best + 1e-9, "{name}: {after} beats {best}");
             let rebuilt = Machine::new(
                 outcome.machine.layers().to_vec(),
@@ -487,7 +487,7 @@ fn numbers_that_run_away_stop_training_at_the_last_good_machine() {
     assert!(error.to_string().contains("not finite"), "{error}");
     assert!(error.hint().contains("--learning-rate"));
     let layers = outcome.machine.layers();
-    assert!(layers.iter().all(|l| l.bias.iter().chain(&l.precision).all(|x| x.is_finite())));
+    assert!(layers.iter().all(|l| l.bias.iter().chain(&l.own).all(|x| x.is_finite())));
 }
 
 /// Updates that would leave no distribution are shortened until one is left.

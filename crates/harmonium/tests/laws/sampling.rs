@@ -329,7 +329,7 @@ fn gibbs_sampling_is_stationary_with_real_units() {
 fn coupled_real_units_reach_their_exact_moments() {
     for (name, machine) in gaussian().into_iter().filter(|m| m.0.starts_with("coupled")) {
         let real: Vec<LayerId> =
-            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
         let start = Base::of_biases(&machine);
         let mut x = independent(&machine, &start, CHAINS, Stream::new(13)).unwrap();
         let engine = Engine::new(&machine);
@@ -346,7 +346,7 @@ fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
             let values: Vec<f64> = (0..x.n_rows()).map(|r| x.row(l, r)[i]).collect();
             assert_mean(&format!("{name}: mean"), &values, exact.bias[l.0][i]);
             let squares: Vec<f64> = values.iter().map(|v| -0.5 * v * v).collect();
-            assert_mean(&format!("{name}: square"), &squares, exact.precision[l.0][i]);
+            assert_mean(&format!("{name}: square"), &squares, exact.own[l.0][i]);
         }
     }
 }
@@ -354,7 +354,7 @@ fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
 /// Chains at the exact distribution of a machine whose real layers see only discrete ones.
 fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
     let real: Vec<LayerId> =
-        machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+        machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
     // All states of the discrete part, the real units at zero.
     let zero = State::zeros(machine, 1).unwrap();
     let states = exact::states(machine, &Clamp::layers(real.clone()), &zero, 0).unwrap();
@@ -370,7 +370,7 @@ fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
             for (i, v) in values.iter_mut().enumerate() {
                 let site = Site { row: row as u32, sweep: 0, lane: l.0 as u32 };
                 let z = Stream::new(11).normal(site, i);
-                *v = *v / layer.precision[i] + z / layer.precision[i].sqrt();
+                *v = *v / layer.own[i] + z / layer.own[i].sqrt();
             }
             x.set_row(l, row, &values).unwrap();
         }

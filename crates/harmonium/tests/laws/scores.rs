@@ -42,7 +42,7 @@ fn pseudo_likelihood_is_each_unit_given_the_others() {
         let n = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
         let batch = Batch::from_rows(&machine, n, &visible_rows(&machine, &x)).unwrap();
         let found = log_pseudo_likelihood(&machine, &batch, Visit::All);
-        let real = machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
+        let real = machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_finite());
         if real || !posterior_factorises(&machine, &Clamp::visible(&machine)) {
             assert!(found.is_err(), "{name}");
             continue;

@@ -22,7 +22,7 @@ fn means(machine: &Machine, given: &[Vec<f64>], to: LayerId) -> Vec<Vec<f64>> {
     let mean = |(row, values): (usize, &Vec<f64>)| {
         x.set_row(from, row, values).unwrap();
         let mut theta = machine.theta(to, &x, row).unwrap();
-        layer.units.mean_in_place(&mut theta, &layer.precision);
+        layer.units.mean_in_place(&mut theta, layer.own());
         theta
     };
     given.iter().enumerate().map(mean).collect()

@@ -57,7 +57,7 @@ impl StepRows {
         self.weigh(sides);
         for side in sides.iter_mut() {
             for (l, layer) in engine.layers().iter().enumerate() {
-                if layer.units.is_discrete() && !side.pending.contains(&LayerId(l)) {
+                if layer.units.bit_coordinates().is_some() && !side.pending.contains(&LayerId(l)) {
                     side.state.layers[l].pack();
                 }
             }

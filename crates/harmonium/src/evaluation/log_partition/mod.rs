@@ -398,8 +398,8 @@ fn ease(machine: &Machine) -> usize {
 /// samples of real units are multiplied with weights that are not quantised, and so are some of
 /// those inside a layer. Bennett's ratio has no step where quantised weights could be made up for.
 fn rounds_alike(machine: &Machine) -> bool {
-    let discrete = machine.layers().iter().all(|l| l.units.is_discrete());
-    discrete && !machine.layer_ids().any(|l| machine.has_lateral(l))
+    let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
+    bits && !machine.layer_ids().any(|l| machine.has_lateral(l))
 }
 
 impl Search<'_> {
