@@ -24,12 +24,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
-//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`engine`],
+//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
 //! uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod error;
 pub mod estimators;
 pub mod evaluation;

@@ -9,8 +9,9 @@ use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::report::{Ended, Filters, Input, Record, Values, html};
 use crate::{output, plan, render};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
-use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
+use harmonium::machine::{LayerId, Machine, Role, State, Weights};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
 use harmonium::run::{Epoch, Event, RunDirectory, Stored};
@@ -188,7 +189,7 @@ fn mixing(machine: &Machine, common: &Common) -> Result<Vec<(String, String)>, F
     if cost > SAMPLE_COST {
         return Ok(Vec::new());
     }
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let stream = Stream::new(common.seed()).fork(201);
     let chains = Chains::new(machine, MIXING_CHAINS, stream.fork(0))?;
     let scalars = watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), None)?;
@@ -220,7 +221,7 @@ fn pictures(
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let posterior = data.map(|d| posterior(machine, &engine, d)).transpose()?;
     let Some(&visible) = machine.visible_layers().first() else { return Ok(()) };
     let n = machine.layer(visible).len();
@@ -260,7 +261,7 @@ fn belief_pictures(
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
+    let engine = DbnEngine::new(dbn, common.precision(Arithmetic::F32));
     let chain = belief::chain(dbn)?;
     let layers: Vec<usize> = (1..=dbn.depth()).collect();
     let n = dbn.layer(0).len();

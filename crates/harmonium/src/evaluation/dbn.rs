@@ -13,9 +13,10 @@
 //! Salakhutdinov 2016). $\ln Z$ of the top RBM is an argument: whatever bounds it bounds these.
 
 use super::likelihood::{Likelihood, weighted_mean};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Layer, Precision, State};
+use crate::machine::{Layer, State};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
 use crate::training::{Measurement, MetricName, On};
@@ -72,7 +73,7 @@ pub fn importance(
     stream: Stream,
 ) -> Result<DbnLikelihood, Error> {
     check_draws(n_draws)?;
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let engine = DbnEngine::new(dbn, Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
@@ -162,7 +163,7 @@ pub fn class_probabilities(
             found: "this network has none".into(),
         });
     }
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let engine = DbnEngine::new(dbn, Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
     for (piece, x) in (0..).zip(pieces(dbn, data)) {
@@ -303,7 +304,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     }
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let engine = DbnEngine::new(dbn, Arithmetic::F64);
     let states: Vec<DbnState> = pieces(dbn, data).collect::<Result<_, _>>()?;
     let rows: Vec<Vec<f64>> =
         states.iter().flat_map(|x| (0..x.n_rows()).map(|r| x.row(0, r).to_vec())).collect();

@@ -13,9 +13,10 @@
 //! of an epoch and the numbers can be compared over the run.
 
 use super::{bound, likelihood, pseudo};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Batch, Engine, LayerId, Machine, State};
+use crate::machine::{Batch, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
 };

@@ -8,14 +8,11 @@
 //! the energy, so every sampler, estimator and evaluator is centered without knowing it
 //! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
 
-mod band;
 mod base;
 mod batch;
 mod coupling;
-mod engine;
-mod lateral;
 mod layer;
-mod learn;
+mod neighbours;
 mod rewrite;
 mod schedule;
 mod state;
@@ -23,18 +20,13 @@ mod state;
 pub use base::Base;
 pub use batch::Batch;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
-pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
 
-pub(crate) use band::{Scratch, Source, with_scratch};
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
-pub(crate) use engine::{EngineLayer, TILES};
-pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};
 pub(crate) use layer::own_energy;
-pub use learn::TileMeans;
-pub(crate) use learn::{Learner, Settings, SideRows, Squares};
+pub(crate) use neighbours::{Neighbours, SHARED};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;

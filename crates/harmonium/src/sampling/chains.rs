@@ -2,8 +2,9 @@
 
 use super::gibbs::open_sweeps;
 use super::{Clamp, gibbs};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::machine::{Base, LayerId, Machine, State};
 use crate::units::{Draw, OwnParameters};
 use harmonium_kernels::random::{Site, Stream};
 

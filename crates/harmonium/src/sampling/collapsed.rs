@@ -16,11 +16,9 @@ use super::gibbs::mark;
 use super::packed::natural_parameters;
 use super::walk::{Heat, Response, Walk};
 use super::{Clamp, free_layers};
+use crate::engine::{Engine, Operand, Packed, TILES, with_scratch};
 use crate::error::Error;
-use crate::machine::{
-    Base, Engine, LayerId, Machine, Meaning, Precision, Source, State, TILES, add_input,
-    pair_energy, with_scratch,
-};
+use crate::machine::{Base, LayerId, Machine, Meaning, State, add_input, pair_energy};
 use crate::units::{BitCoordinates, Draw, OwnParameters, Storage};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
@@ -49,7 +47,7 @@ pub(crate) struct Collapsed<'a> {
     /// The machine without offsets: its weights among kept layers, if there are any.
     folded: Machine,
     pairs: Vec<usize>,
-    sources: Vec<Source>,
+    sources: Vec<Operand>,
     theta: Vec<Wide>,
     panels: Vec<Panel>,
 }
@@ -184,8 +182,8 @@ impl<'a> Collapsed<'a> {
         log_weights.iter_mut().zip(slopes).for_each(|(w, a)| *w -= (to - from) * a);
         let betas = [vec![from; x.n_rows()], vec![to; x.n_rows()]];
         for l in self.summed.clone() {
-            if self.in_kernels(l) {
-                self.step_bits(x, l, (from, to), &betas, log_weights, variates);
+            if let Some(engine) = self.in_kernels(l) {
+                self.step_bits(engine, x, l, (from, to), &betas, log_weights, variates);
                 continue;
             }
             let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
@@ -199,16 +197,17 @@ impl<'a> Collapsed<'a> {
         n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1
     }
 
-    /// Whether layer `l` is bits of the kernels, with one base for all rows.
-    fn in_kernels(&self, l: LayerId) -> bool {
+    /// The layout of the kernels, if layer `l` is bits to them, with one base for all rows.
+    fn in_kernels(&self, l: LayerId) -> Option<&'a Packed> {
         let bits = self.engine.layers()[l.0].units.storage() == Storage::Bits;
-        bits && self.engine.precision() != Precision::F64 && !self.base.differs_by_row()
+        self.engine.packed().filter(|_| bits && !self.base.differs_by_row())
     }
 
     /// Adds to the weights what layer `l` sums to, and samples it at the second temperature. Steps
     /// so short that a series gives the difference need no logarithm.
     fn step_bits(
         &mut self,
+        engine: &Packed,
         x: &mut State,
         l: LayerId,
         (from, to): (f64, f64),
@@ -216,8 +215,8 @@ impl<'a> Collapsed<'a> {
         log_weights: &mut [f64],
         variates: Variates,
     ) {
-        let base = self.prepare(x, l);
-        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
+        let base = self.prepare(engine, x, l);
+        let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let (warmth, c) = (
             Warmth { to: to as f32, step: (to - from) as f32 },
@@ -225,7 +224,7 @@ impl<'a> Collapsed<'a> {
         );
         let Variates { stream, sweep } = variates;
         // Columns beyond the last have neither weights nor a base: they stay where they are.
-        self.visit(l, n_rows, |tile, theta, panel| {
+        self.visit(engine, l, n_rows, |tile, theta, panel| {
             let draw = (stream, Site::new(0, sweep, l.0), u32::try_from(tile).unwrap_or(u32::MAX));
             let (sums, bits) = (&mut panel.sums, &mut panel.bits);
             let far = anneal(theta, &line_of(&base, tile), warmth, c, draw, sums, bits);
@@ -271,8 +270,8 @@ impl<'a> Collapsed<'a> {
         let of = |beta: &&[f64]| beta.iter().zip(&slopes).map(|(b, a)| -b * a).collect();
         let mut logs: Vec<Vec<f64>> = betas.iter().map(of).collect();
         for l in self.summed.clone() {
-            if self.in_kernels(l) {
-                let base = self.bits_of(x, l, betas.last().copied().zip(draw));
+            if let Some(engine) = self.in_kernels(l) {
+                let base = self.bits_of(engine, x, l, betas.last().copied().zip(draw));
                 self.add_softplus(l, x.n_rows(), &base, betas, &mut logs);
             } else {
                 self.sum_units(x, l, betas, &mut logs, draw);
@@ -339,15 +338,21 @@ impl<'a> Collapsed<'a> {
 
     /// Computes $s\theta$ of layer `l`, whose units are bits in the kernels, and samples it if asked
     /// for, at the $\beta$ of each row. Returns $s b$ of the base.
-    fn bits_of(&mut self, x: &mut State, l: LayerId, draw: Option<(&[f64], Variates)>) -> Vec<f64> {
-        let base = self.prepare(x, l);
+    fn bits_of(
+        &mut self,
+        engine: &Packed,
+        x: &mut State,
+        l: LayerId,
+        draw: Option<(&[f64], Variates)>,
+    ) -> Vec<f64> {
+        let base = self.prepare(engine, x, l);
         let Some((betas, Variates { stream, sweep })) = draw else {
-            self.visit(l, x.n_rows(), |_, _, _| {});
+            self.visit(engine, l, x.n_rows(), |_, _, _| {});
             return base;
         };
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let betas: Vec<f32> = betas.iter().map(|b| *b as f32).collect();
-        self.visit(l, x.n_rows(), |tile, theta, panel| {
+        self.visit(engine, l, x.n_rows(), |tile, theta, panel| {
             panel.tempered.clear();
             panel.tempered.extend_from_slice(theta);
             temper(&mut panel.tempered, &betas, &line_of(&base, tile));
@@ -360,9 +365,9 @@ impl<'a> Collapsed<'a> {
     }
 
     /// Gets ready for [`Collapsed::visit`]; returns $s b$ of the base.
-    fn prepare(&mut self, x: &mut State, l: LayerId) -> Vec<f64> {
-        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
-        self.engine.prepare(l, x, &mut self.sources);
+    fn prepare(&mut self, engine: &Packed, x: &mut State, l: LayerId) -> Vec<f64> {
+        let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
+        engine.prepare(l, x, &mut self.sources);
         self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
         self.panels.resize_with(layer.len.div_ceil(TILES * TILE), Panel::default);
         for panel in &mut self.panels {
@@ -379,12 +384,13 @@ impl<'a> Collapsed<'a> {
     /// Computes $s\theta$ of layer `l` tile by tile, and lets `respond` make bits of it.
     fn visit(
         &mut self,
+        engine: &Packed,
         l: LayerId,
         n_rows: usize,
         respond: impl Fn(usize, &[Wide], &mut Panel) + Sync + Send,
     ) {
         let parallel = self.worth_threads(n_rows);
-        let (engine, sources) = (self.engine, &self.sources);
+        let sources = &self.sources;
         let visit = |(p, (theta, panel)): (usize, (&mut [Wide], &mut Panel))| {
             with_scratch(|scratch| engine.theta_panel(l, p, sources, theta, scratch));
             for (half, theta) in theta.chunks_exact(n_rows).enumerate() {

@@ -8,8 +8,9 @@
 //! section 6: classification by free energy).
 
 use super::natural_parameters;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, Machine, State, Weights};
+use crate::machine::{Machine, State, Weights};
 use crate::models::Dbn;
 use crate::units::log_sum_exp;
 

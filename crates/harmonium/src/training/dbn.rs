@@ -16,8 +16,9 @@ use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Numbers, Plan, Rule};
 use super::trainer::{Trainer, purpose};
 use super::up_down::UpDown;
+use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Precision, Role};
+use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
 use crate::sampling::{DbnEngine, DbnState, Pass, data_layers, recognise};
@@ -137,9 +138,9 @@ impl<'d> Stack<'d> {
         let labelled = dbn.depth() == self.depth();
         let data = if labelled { Cow::Borrowed(self.data) } else { self.bare.clone() };
         let precision = match self.plan.precision {
-            Numbers::F64 => Precision::F64,
-            Numbers::F32 => Precision::F32,
-            Numbers::I16 | Numbers::Auto => Precision::I16,
+            Numbers::F64 => Arithmetic::F64,
+            Numbers::F32 => Arithmetic::F32,
+            Numbers::I16 | Numbers::Auto => Arithmetic::I16,
         };
         let root = Stream::new(self.plan(dbn.depth()).seed);
         let engine = DbnEngine::new(dbn, precision);

@@ -35,11 +35,10 @@ use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
 use super::trainer::{Trainer, check_data, purpose};
+use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{
-    Batch, Columns, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State,
-};
+use crate::machine::{Batch, Columns, Coupling, Layer, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
 use crate::sampling::{Clamp, average_block, gibbs};
@@ -359,7 +358,7 @@ impl Part {
         bytes.try_reserve_exact(size).map_err(too_much)?;
         let engines: Vec<Engine> = done
             .iter()
-            .map(|s| Engine::with_copies(&s.machine, Precision::F32, &s.copies))
+            .map(|s| Engine::with_copies(&s.machine, Arithmetic::F32, &s.copies))
             .collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());

@@ -4,9 +4,10 @@
 //! learned and what it needs to go on. [`drive`] runs every learner, with the same observers, to its
 //! end: a machine, a stack of stages, a deep belief network.
 
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{Engine, Machine, State};
+use crate::machine::{Machine, State};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
 use crate::sampling::Convergence;

@@ -1,11 +1,12 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
     ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Tempered,
 };
-use crate::machine::{Machine, Precision};
+use crate::machine::Machine;
 use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
@@ -267,13 +268,13 @@ impl Plan {
     }
 
     /// The precision of the engine.
-    pub(super) fn engine_precision(&self, machine: &Machine) -> Precision {
+    pub(super) fn engine_precision(&self, machine: &Machine) -> Arithmetic {
         match self.precision {
-            Numbers::F64 => Precision::F64,
-            Numbers::I16 => Precision::I16,
-            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Precision::F64,
-            Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
-            Numbers::F32 | Numbers::Auto => Precision::F32,
+            Numbers::F64 => Arithmetic::F64,
+            Numbers::I16 => Arithmetic::I16,
+            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Arithmetic::F64,
+            Numbers::Auto if self.learns_in_engine(machine) => Arithmetic::I16,
+            Numbers::F32 | Numbers::Auto => Arithmetic::F32,
         }
     }
 

@@ -5,13 +5,11 @@ use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
+use crate::engine::{Arithmetic, Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::Learner as EngineLearner;
-use crate::machine::{
-    Batch, Columns, Engine, LayerId, Machine, Precision, Role, Settings, SideRows, Squares,
-};
+use crate::machine::{Batch, Columns, LayerId, Machine, Role};
 use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
@@ -112,10 +110,10 @@ impl<'d> Trainer<'d> {
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
             engine.expect_updates();
         }
-        let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
+        let fused = engine.packed().filter(|_| plan.learns_in_engine(&machine));
+        let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
-            learner: fused
-                .then(|| EngineLearner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
+            learner,
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],
@@ -168,7 +166,7 @@ impl<'d> Trainer<'d> {
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if let Some(learner) = &mut trainer.learner {
+        if let (Some(learner), Some(packed)) = (&mut trainer.learner, trainer.engine.packed_mut()) {
             let mut sgd = Sgd::new(Moments::lengths(&trainer.machine));
             sgd.import(&optimizer)?;
             let mut velocity = Moments::zeros(&trainer.machine);
@@ -176,10 +174,10 @@ impl<'d> Trainer<'d> {
                 slice.copy_from_slice(stored);
             }
             let Moments { bias, weights, .. } = velocity;
-            learner.set_weight_velocity(&trainer.machine, &trainer.engine, &weights);
+            learner.set_weight_velocity(&trainer.machine, packed, &weights);
             learner.bias_velocity = bias;
             let engine = state.nested("engine");
-            trainer.engine.import(&trainer.machine, |name, len| engine.get(name, len))?;
+            packed.import(&trainer.machine, |name, len| engine.get(name, len))?;
         } else {
             trainer.optimizer.import(&optimizer)?;
         }
@@ -197,14 +195,14 @@ impl<'d> Trainer<'d> {
         state.nest("positive", self.positive.export(&self.machine));
         state.nest("negative", self.negative.export(&self.machine));
         state.insert("norms", self.norms.to_vec());
-        if let Some(learner) = &self.learner {
+        if let (Some(learner), Some(packed)) = (&self.learner, self.engine.packed()) {
             let mut velocity = Moments::zeros(&self.machine);
             velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(&self.machine, &self.engine);
+            velocity.weights = learner.weight_velocity(&self.machine, packed);
             let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
             state.nest("optimizer", Sgd::from_velocity(slices).export());
             let mut engine = Snapshot::default();
-            for (name, values) in self.engine.export(&self.machine) {
+            for (name, values) in packed.export(&self.machine) {
                 engine.insert(name, values);
             }
             state.nest("engine", engine);
@@ -226,22 +224,16 @@ impl<'d> Trainer<'d> {
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        let Some(learner) = &self.learner else { return &self.machine };
-        if self.stale() {
-            return &self.machine;
-        }
+        let learned = self.engine.packed().filter(|packed| {
+            let untouched = self.epoch == 0 && self.batches_done == 0;
+            self.learner.is_some() && !untouched && packed.is_finite()
+        });
+        let Some(packed) = learned else { return &self.machine };
         self.current.get_or_init(|| {
             let mut machine = self.machine.clone();
-            self.engine.write_back(&mut machine, learner.offsets());
+            packed.write_back(&mut machine);
             machine
         })
-    }
-
-    /// Whether the engine holds nothing to write back: before the first step, or after numbers
-    /// that are none.
-    fn stale(&self) -> bool {
-        let untouched = self.epoch == 0 && self.batches_done == 0;
-        untouched || !EngineLearner::is_finite(&self.engine)
     }
 
     /// Where the run is.
@@ -271,7 +263,7 @@ impl<'d> Trainer<'d> {
         }
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
-        let settings = Settings {
+        let settings = StepRates {
             rate,
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
@@ -285,7 +277,6 @@ impl<'d> Trainer<'d> {
         let context = |(k, stream)| Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: self.learner.as_ref().map(EngineLearner::offsets),
             batch: &self.batch,
             k,
             stream,
@@ -297,14 +288,15 @@ impl<'d> Trainer<'d> {
             Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
             Side::Particles { state: model, weights, pending, draw, data_means: known },
             Some(learner),
-        ) = (data, model, &mut self.learner)
+            Some(packed),
+        ) = (data, model, &mut self.learner, self.engine.packed_mut())
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
         let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
         let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
-        if !EngineLearner::is_finite(&self.engine) {
+        let squares = learner.step(packed, &mut [data, model], &settings);
+        if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         }
@@ -314,7 +306,7 @@ impl<'d> Trainer<'d> {
         if self.plan.center && self.plan.offset_rate > 0.0 {
             for (l, layer) in self.machine.layers().iter().enumerate() {
                 if layer.role == Role::Hidden {
-                    learner.recenter(LayerId(l), self.plan.offset_rate);
+                    learner.recenter(packed, LayerId(l), self.plan.offset_rate);
                 }
             }
         }
@@ -398,7 +390,6 @@ impl<'d> Trainer<'d> {
         let context = Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: None,
             batch: &self.batch,
             k,
             stream,
@@ -426,7 +417,7 @@ impl<'d> Trainer<'d> {
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
         self.batch.clear();
         let entries = Columns::of(&self.machine).entries();
-        let as_bits = self.engine.precision() != Precision::F64
+        let as_bits = self.engine.arithmetic() != Arithmetic::F64
             && self.data.is_bits()
             && entries == self.data.n_columns();
         // Those of the next batch come while this one is learned from.
@@ -510,7 +501,9 @@ impl Learner for Trainer<'_> {
     }
 
     fn is_parallel(&self) -> bool {
-        self.learner.is_some() && EngineLearner::is_parallel(&self.engine, 2 * self.plan.batch)
+        let rows = 2 * self.plan.batch;
+        let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
+        self.learner.is_some() && self.engine.packed().is_some_and(parallel)
     }
 }
 

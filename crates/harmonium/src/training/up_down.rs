@@ -18,9 +18,10 @@ use super::driver::{Stop, drive};
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::Plan;
 use super::trainer::{Ascent, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
-use crate::machine::{Batch, Precision};
+use crate::machine::Batch;
 use crate::models::{Body, Dbn};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
@@ -117,7 +118,7 @@ impl<'d> UpDown<'d> {
             recognition: dbn.directed().iter().map(|d| at_rest(&d.recognition)).collect(),
             top: at_rest(dbn.top()),
             // Quantised copies remember when their scales were chosen; these must not.
-            engine: DbnEngine::new(&dbn, Precision::F32),
+            engine: DbnEngine::new(&dbn, Arithmetic::F32),
             rows: RowBuffer::new(&dbn, data)?,
             penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
             plan: plan.clone(),
@@ -286,7 +287,6 @@ impl Learner for UpDown<'_> {
         let context = |of: u64| Context {
             machine: self.dbn.top(),
             engine: self.engine.top(),
-            offsets: None,
             batch: &batch,
             k,
             stream: stream(of),

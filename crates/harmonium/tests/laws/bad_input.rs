@@ -1,9 +1,8 @@
 //! Bad input gets a typed error with the numbers in it, and never a panic.
 
 use harmonium::Error;
-use harmonium::machine::{
-    Batch, Coupling, Engine, Layer, LayerId, Machine, Matrix, Role, State, Triangle,
-};
+use harmonium::engine::Engine;
+use harmonium::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle};
 use harmonium::models::{Bm, Dbm, Lateral, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, MeanField, Tempering, gibbs, mean_field};

@@ -1,13 +1,14 @@
 //! Modules use only those above them in one list.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error",
     "units",
     "machine",
     "models",
+    "engine",
     "moments",
     "sampling",
     "exact",
@@ -18,15 +19,19 @@ const ORDER: [&str; 12] = [
     "run",
 ];
 
-/// The text of every file of a module.
+/// The text of every file of a module, those of folders inside it included.
 fn sources(module: &str) -> Vec<(String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![src.join(format!("{module}.rs"))];
-    if let Ok(folder) = std::fs::read_dir(src.join(module)) {
-        files.extend(folder.map(|f| f.unwrap().path()));
+    let mut folders = vec![src.join(module)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        let paths = entries.map(|f| f.unwrap().path());
+        let (inside, plain): (Vec<_>, Vec<_>) = paths.partition(|f| f.is_dir());
+        folders.extend(inside);
+        files.extend(plain);
     }
-    let read =
-        |f: &std::path::PathBuf| Some((f.display().to_string(), std::fs::read_to_string(f).ok()?));
+    let read = |f: &PathBuf| Some((f.display().to_string(), std::fs::read_to_string(f).ok()?));
     files.iter().filter_map(read).collect()
 }
 

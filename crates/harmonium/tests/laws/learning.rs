@@ -2,6 +2,7 @@
 
 use crate::machines::{all, assert_close, assert_gradient, discrete, every_state, some_states};
 use crate::statistics::assert_mean;
+use harmonium::engine::Engine;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Side, Tempered,
@@ -9,7 +10,7 @@ use harmonium::estimators::{
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::evaluation::{baseline, likelihood};
 use harmonium::exact;
-use harmonium::machine::{Batch, Engine, LayerId, Machine, Role, State};
+use harmonium::machine::{Batch, LayerId, Machine, Role, State};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
@@ -51,8 +52,7 @@ fn moments_of(
     stream: Stream,
 ) -> Moments {
     let engine = Engine::new(machine);
-    let context =
-        Context { machine, engine: &engine, offsets: None, batch, k, stream, defer: false };
+    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -188,7 +188,7 @@ fn particles_weigh_one_whatever_their_number() {
         let engine = Engine::new(&machine);
         let context = Context {
             machine: &machine,
-            offsets: None,
+
             engine: &engine,
             batch: &batch,
             k: 1,

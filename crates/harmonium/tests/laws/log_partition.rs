@@ -2,12 +2,13 @@
 
 use crate::machines::{all, assert_close, discrete, every_state, gaussian, key};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::engine::Arithmetic;
 use harmonium::error::Error;
 use harmonium::evaluation::log_partition::{
     Bracket, LogPartition, Method, Settings, Starts, choose, log_partition,
 };
 use harmonium::exact;
-use harmonium::machine::{Base, Machine, Precision, State};
+use harmonium::machine::{Base, Machine, State};
 use harmonium::random::Stream;
 use harmonium::sampling::Clamp;
 use std::collections::HashMap;
@@ -79,7 +80,7 @@ fn every_method_finds_log_z_on_every_machine_in_every_precision() {
     for (name, machine) in all() {
         let exact = exact::log_partition(&machine).unwrap();
         for method in METHODS {
-            for precision in [Precision::F64, Precision::F32, Precision::I16] {
+            for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
                 let found = find(&machine, &Settings { precision, ..settings(method) });
                 let error = (found.log_z - exact).abs();
                 assert!(
@@ -98,7 +99,7 @@ fn every_method_finds_log_z_on_every_machine_in_every_precision() {
 fn weights_are_unbiased_however_few_temperatures_there_are() {
     for (name, machine) in all() {
         let exact = exact::log_partition(&machine).unwrap();
-        for precision in [Precision::F64, Precision::F32, Precision::I16] {
+        for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
             let ratios: Vec<f64> = (0..24)
                 .map(|seed| {
                     let ais = Settings {

@@ -2,10 +2,10 @@
 
 use crate::machines::{assert_close, discrete, every_state, gaussian, key, noise, some_states};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
 use harmonium::machine::{
-    Base, Coupling, Edges, Engine, Layer, LayerId, Machine, Precision, Role, State, Triangle,
-    Weights,
+    Base, Coupling, Edges, Layer, LayerId, Machine, Role, State, Triangle, Weights,
 };
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 const CHAINS: usize = 20_000;
 
-const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::I16];
+const PRECISIONS: [Arithmetic; 3] = [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16];
 
 /// Rows drawn from `p` over the rows of `states`.
 fn draw(machine: &Machine, states: &State, p: &[f64], n: usize, stream: Stream) -> State {
@@ -88,7 +88,7 @@ fn gibbs_sampling_is_stationary() {
         let p = exact::probabilities(&machine, &states).unwrap();
         for precision in PRECISIONS {
             let mut x = draw(&machine, &states, &p, CHAINS, Stream::new(1));
-            let engine = Engine::with_precision(&machine, precision);
+            let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
             let name = format!("{name} {precision:?}");
             assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
@@ -130,7 +130,7 @@ fn one_sweep_moves_as_the_conditionals_say() {
             let p = one_sweep(&machine, &Clamp::none(), &states, start);
             for precision in PRECISIONS {
                 let mut x = draw(&machine, &states, &delta(start, p.len()), CHAINS, Stream::new(3));
-                let engine = Engine::with_precision(&machine, precision);
+                let engine = Engine::with_arithmetic(&machine, precision);
                 gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
                 let counts = count(&machine, &states, &x, 0..CHAINS);
                 assert_distributed(&format!("{name} from {start}, {precision:?}"), &counts, &p);
@@ -175,7 +175,7 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
             for (start, expected) in [(&exact, &exact), (&delta(21, 64), &moved)] {
                 let begin = draw(&small, &states, start, CHAINS, Stream::new(45));
                 for precision in PRECISIONS {
-                    let engine = Engine::with_precision(&large, precision);
+                    let engine = Engine::with_arithmetic(&large, precision);
                     let mut x =
                         independent(&large, &Base::of_biases(&large), CHAINS, Stream::new(46))
                             .unwrap();
@@ -217,11 +217,11 @@ fn large_lateral_layers_sweep_alike_in_single_and_double_precision() {
             independent(&machine, &Base::of_biases(&machine), 300, Stream::new(54)).unwrap();
         let after = |precision| {
             let mut x = start.clone();
-            let engine = Engine::with_precision(&machine, precision);
+            let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(55)).unwrap();
             x
         };
-        let (double, single) = (after(Precision::F64), after(Precision::F32));
+        let (double, single) = (after(Arithmetic::F64), after(Arithmetic::F32));
         let rows = (0..300).filter(|&r| double.row(LayerId(0), r) != single.row(LayerId(0), r));
         // 60,000 variates of 24 bits meet errors of about 1e-6: less than one differs on average.
         assert!(rows.count() <= 5, "{}", units.name());
@@ -254,7 +254,7 @@ fn clamped_sampling_moves_only_what_is_free() {
             let p = exact::probabilities(&machine, &states).unwrap();
             let moved = one_sweep(&machine, &clamp, &states, 0);
             for precision in PRECISIONS {
-                let engine = Engine::with_precision(&machine, precision);
+                let engine = Engine::with_arithmetic(&machine, precision);
                 let mut chains = draw(&machine, &states, &p, CHAINS, Stream::new(5));
                 gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
                 let what = format!("{name}, {held} held, {precision:?}");

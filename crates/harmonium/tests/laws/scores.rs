@@ -2,10 +2,11 @@
 
 use crate::machines::{all, assert_close, discrete, some_states};
 use crate::statistics::assert_mean;
+use harmonium::engine::Engine;
 use harmonium::evaluation::monitor::Monitor;
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
-use harmonium::machine::{Batch, Engine, Machine, State};
+use harmonium::machine::{Batch, Machine, State};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, posterior_factorises};
 use harmonium::training::MetricName;

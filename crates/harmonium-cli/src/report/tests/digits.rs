@@ -2,8 +2,9 @@
 
 use super::{FOLDER, check};
 use crate::report::{Ended, Filters, Input, Record, Values, html, mosaic};
+use harmonium::engine::Engine;
 use harmonium::evaluation::likelihood;
-use harmonium::machine::{Batch, Engine, LayerId, Machine, Weights};
+use harmonium::machine::{Batch, LayerId, Machine, Weights};
 use harmonium::models::Rbm;
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
