@@ -48,7 +48,7 @@ impl Remembered {
             image: input.dataset.table().image().map(|i| (i.height, i.width)),
             rows: input.dataset.n_rows(),
             hash: format!("{:016x}", input.about.content_hash),
-            means: input.dataset.column_means(),
+            means: [input.dataset.column_means(), input.dataset.class_shares()].concat(),
             classes: classes.to_vec(),
         }
     }
@@ -143,33 +143,20 @@ pub(crate) fn data(spec: &str, reading: &DataArgs) -> Result<Input, Failure> {
     Ok(Input { dataset, about: loaded.about, reading })
 }
 
-/// The same data with the class of each row as one-hot columns behind it. `known` are the classes
-/// a model was trained with; without it those that occur are taken, in order.
+/// The same data with the label of each row. `known` are the classes a model was trained with;
+/// without it those that occur are taken, in order.
 pub(crate) fn with_labels(
     mut input: Input,
     path: &str,
     known: Option<&[String]>,
 ) -> Result<(Input, Vec<String>), Failure> {
     let labels = open_labels(path, &Options::default())?;
-    labels.check_rows(input.dataset.n_rows())?;
-    let (classes, rows) = labels.compact();
-    let found: Vec<String> = classes.iter().map(|&c| labels.name(c)).collect();
-    let names = known.map_or_else(|| found.clone(), <[String]>::to_vec);
-    let places: Vec<Option<u32>> = found
-        .iter()
-        .map(|f| names.iter().position(|n| n == f).and_then(|p| u32::try_from(p).ok()))
-        .collect();
-    if let Some(unknown) = places.iter().position(Option::is_none) {
-        return Err(Failure::new(
-            format!(
-                "`{path}` has a class `{}` that the model was not trained with",
-                found[unknown]
-            ),
-            format!("its classes: {}", names.join(", ")),
-        ));
-    }
-    let of_row: Vec<u32> = rows.iter().filter_map(|&r| places[r as usize]).collect();
-    input.dataset = input.dataset.with_classes(&of_row, names.len())?;
+    let labels = match known {
+        Some(known) => labels.numbered_as(known).map_err(|error| error.in_file(path))?,
+        None => labels.compacted(),
+    };
+    let names = labels.names().unwrap_or_default().to_vec();
+    input.dataset = input.dataset.with_labels(labels)?;
     Ok((input, names))
 }
 

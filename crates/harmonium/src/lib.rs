@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
-//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`schema`],
+//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
 //! uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
@@ -40,6 +40,7 @@ pub mod moments;
 pub mod optim;
 pub mod run;
 pub mod sampling;
+pub mod schema;
 pub mod training;
 pub mod units;
 

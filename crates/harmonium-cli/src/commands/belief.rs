@@ -16,6 +16,7 @@ use harmonium::run::DbnModel;
 use harmonium::sampling::{
     Chains, Clamp, DbnEngine, DbnState, Pass, TopSums, generate, gibbs, recognise,
 };
+use harmonium::schema::Feed;
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -113,15 +114,14 @@ fn class(dbn: &Dbn, remembered: &Remembered, name: &str) -> Result<usize, Failur
     )
 }
 
-/// Rows of the data as states of the network, each checked against the units.
-pub(super) fn states(dbn: &Dbn, data: &Dataset, rows: Range<usize>) -> Result<DbnState, Failure> {
-    let first = rows.start;
-    let mut values = vec![0.0; rows.len() * data.n_columns()];
-    for (row, out) in rows.zip(values.chunks_mut(data.n_columns())) {
-        data.present_into(row, Stream::new(0), out);
-    }
-    DbnState::from_rows(dbn, data.n_columns(), &values)
-        .map_err(|error| Failure::from(error.in_rows_from(first)))
+/// Rows of the data as states of the network.
+pub(super) fn states(dbn: &Dbn, feed: &Feed<'_>, rows: Range<usize>) -> Result<DbnState, Failure> {
+    Ok(DbnState::from_batch(dbn, &feed.batch(rows, Stream::new(0)))?)
+}
+
+/// The data for the layers of the network that it fills, each value checked.
+pub(super) fn feed<'d>(dbn: &Dbn, data: &'d Dataset) -> Result<Feed<'d>, Failure> {
+    Ok(Feed::of(&dbn.data_layers()?, data)?.without_holes()?)
 }
 
 /// `features`: the means of the recognition distribution, layer by layer.
@@ -150,9 +150,10 @@ pub(super) fn features(
     let sums = TopSums::new(dbn)?;
     let n_columns = layers.iter().map(|&l| dbn.layer(l).len()).sum();
     let mut values = Vec::new();
+    let feed = feed(dbn, &input.dataset)?;
     for start in (0..input.dataset.n_rows()).step_by(ROWS) {
         let rows = start..(start + ROWS).min(input.dataset.n_rows());
-        let mut x = states(dbn, &input.dataset, rows)?;
+        let mut x = states(dbn, &feed, rows)?;
         let found = means(dbn, &engine, &sums, &mut x, &layers)?;
         for row in 0..x.n_rows() {
             for (&l, means) in layers.iter().zip(&found) {
@@ -310,11 +311,9 @@ pub(super) fn scores(
 fn error_rate(dbn: &Dbn, data: &Dataset, draws: usize, stream: Stream) -> Result<f64, Failure> {
     let q = dbn.n_classes();
     let probabilities = score::class_probabilities(dbn, data, draws, stream)?;
-    let mut values = vec![0.0; data.n_columns()];
     let mut wrong = 0;
     for (row, p) in probabilities.chunks_exact(q).enumerate() {
-        data.means_into(row, &mut values);
-        let label = values[data.n_columns() - q..].iter().position(|x| *x == 1.0);
+        let label = data.labels().map(|labels| labels.values()[row] as usize);
         let best = (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
         wrong += usize::from(label != best);
     }
@@ -340,8 +339,9 @@ pub(super) fn complete(
     let stream = Stream::new(common.seed()).fork(302);
     let probabilities = score::class_probabilities(dbn, data, COMPLETE_DRAWS, stream)?;
     let mut values = Vec::with_capacity(data.n_rows() * (n + q));
+    let feed = feed(dbn, data)?;
     for (start, p) in (0..data.n_rows()).step_by(ROWS).zip(probabilities.chunks(ROWS * q)) {
-        let x = states(dbn, data, start..(start + ROWS).min(data.n_rows()))?;
+        let x = states(dbn, &feed, start..(start + ROWS).min(data.n_rows()))?;
         for (row, p) in p.chunks_exact(q).enumerate() {
             values.extend_from_slice(x.row(0, row));
             values.extend_from_slice(p);

@@ -14,12 +14,13 @@ use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, Role, State}
 use harmonium::random::Stream;
 use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, conditional_means, gibbs, independent};
+use harmonium::schema::Schema;
 use harmonium_data::{Dataset, Options, open};
-use harmonium_kernels::bits::BitMatrix;
+use ndarray::{Array2, ArrayView2};
 use serde_json::json;
 
 /// Which cells of a table are observed.
-pub(super) type Mask = BitMatrix;
+pub(super) type Mask = Array2<bool>;
 
 /// Samples with holes: the observed values and where they are.
 pub(super) struct Observed {
@@ -34,7 +35,13 @@ impl Observed {
     /// Every cell that the mask or a NaN does not take away.
     pub(super) fn new(machine: &Machine, data: &Dataset, mask: &Mask) -> Result<Self, Failure> {
         let visible = machine.visible_layers();
-        let given = super::given_layers(machine, data.n_columns());
+        let schema = Schema::of(machine, data)?;
+        let columns = |l: &LayerId| schema.layer(&machine.layer(*l).name).map(|f| &f.encoding);
+        let given: Vec<LayerId> = visible
+            .iter()
+            .copied()
+            .filter(|l| columns(l).is_some_and(|e| !e.columns().is_empty()))
+            .collect();
         let n_entries: usize = given.iter().map(|&l| machine.layer(l).len()).sum();
         if data.n_columns() != n_entries {
             return Err(Failure::new(
@@ -48,29 +55,25 @@ impl Observed {
         }
         let n_rows = data.n_rows();
         let mut observed = Self { layers: Vec::new(), clamp: Clamp::none(), n_rows, n_missing: 0 };
-        let mut rows = vec![0.0; n_rows * n_entries];
-        for (row, out) in rows.chunks_mut(n_entries).enumerate() {
-            data.present_into(row, Stream::new(0), out);
-        }
+        let rows = data.present(Stream::new(0));
         let mut start = 0;
         for l in visible {
             let (len, group) = (machine.layer(l).len(), machine.layer(l).units.group());
-            let mut held = BitMatrix::zeros(n_rows, machine.layer(l).n_units());
+            let mut held = Array2::default((n_rows, machine.layer(l).n_units()));
             let mut values = vec![0.0; n_rows * len];
             if !given.contains(&l) {
                 // A layer the data does not have is missing as a whole.
                 observed.n_missing += n_rows * (len / group);
                 observed.layers.push((l, values));
-                observed.clamp = observed.clamp.with_mask(l, held);
+                observed.clamp = observed.clamp.with_mask(l, held.view());
                 continue;
             }
             for row in 0..n_rows {
                 let cells = &rows[row * n_entries + start..row * n_entries + start + len];
                 for unit in 0..len / group {
                     let range = unit * group..(unit + 1) * group;
-                    let seen =
-                        range.clone().all(|i| mask.get(row, start + i) && !cells[i].is_nan());
-                    held.set(row, unit, seen);
+                    let seen = range.clone().all(|i| mask[[row, start + i]] && !cells[i].is_nan());
+                    held[[row, unit]] = seen;
                     observed.n_missing += usize::from(!seen);
                     if seen {
                         values[row * len + range.start..row * len + range.end]
@@ -78,9 +81,9 @@ impl Observed {
                     }
                 }
             }
-            check_values(machine, l, &values, &held)?;
+            check_values(machine, l, &values, held.view())?;
             observed.layers.push((l, values));
-            observed.clamp = observed.clamp.with_mask(l, held);
+            observed.clamp = observed.clamp.with_mask(l, held.view());
             start += len;
         }
         Ok(observed)
@@ -115,14 +118,14 @@ fn check_values(
     machine: &Machine,
     l: LayerId,
     values: &[f64],
-    held: &BitMatrix,
+    held: ArrayView2<'_, bool>,
 ) -> Result<(), Failure> {
     let layer = machine.layer(l);
     let (len, group) = (layer.len(), layer.units.group());
     let Some(possible) = layer.units.configurations() else { return Ok(()) };
     for (k, unit) in values.chunks_exact(group).enumerate() {
         let (row, u) = (k * group / len, k % (len / group));
-        if held.get(row, u) && !possible.0.iter().any(|c| c == unit) {
+        if held[[row, u]] && !possible.0.iter().any(|c| c == unit) {
             return Err(Failure::new(
                 format!(
                     "{} units of layer `{}` cannot hold {:?} (row {row}, unit {u})",
@@ -147,24 +150,21 @@ pub(super) fn mask(path: &str, data: &Dataset) -> Result<Mask, Failure> {
             "a mask has a column per column of the data, and a row per row, or one row for all",
         ));
     }
-    let mut mask = BitMatrix::zeros(0, m);
-    for row in 0..data.n_rows() {
-        if let Some(c) = (0..m).find(|&c| ![0.0, 1.0].contains(&table.at(row % n, c))) {
+    for row in 0..n {
+        if let Some(c) = (0..m).find(|&c| ![0.0, 1.0].contains(&table.at(row, c))) {
             return Err(Failure::new(
-                format!("the mask holds {} (row {}, column {c})", table.at(row % n, c), row % n),
+                format!("the mask holds {} (row {row}, column {c})", table.at(row, c)),
                 "a mask holds 1 for observed and 0 for missing",
             ));
         }
-        mask.push_row(|c| table.at(row % n, c) == 1.0);
     }
-    Ok(mask)
+    let observed = |(row, c)| table.at(row % n, c) == 1.0;
+    Ok(Mask::from_shape_fn((data.n_rows(), m), observed))
 }
 
 /// Everything is observed but what is NaN.
 fn no_mask(data: &Dataset) -> Mask {
-    let mut mask = BitMatrix::zeros(0, data.n_columns());
-    (0..data.n_rows()).for_each(|_| mask.push_row(|_| true));
-    mask
+    Mask::from_elem((data.n_rows(), data.n_columns()), true)
 }
 
 pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {

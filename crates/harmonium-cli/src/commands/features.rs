@@ -8,6 +8,7 @@ use crate::{load, render};
 use harmonium::machine::{Engine, LayerId, Precision, Role};
 use harmonium::run::Stored;
 use harmonium::sampling::{Inference, MeanField, infer};
+use harmonium::schema::Feed;
 use serde_json::json;
 
 /// Rows inferred at a time.
@@ -28,9 +29,10 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let n_columns = layers.iter().map(|&l| machine.layer(l).len()).sum();
     let mut values = Vec::new();
     let mut unconverged = 0;
+    let feed = Feed::of(machine, &input.dataset)?;
     for start in (0..input.dataset.n_rows()).step_by(ROWS) {
         let rows = start..(start + ROWS).min(input.dataset.n_rows());
-        let (mut x, clamp) = super::states(machine, &input.dataset, rows)?;
+        let (mut x, clamp) = super::states(machine, &feed, rows)?;
         if let Inference::MeanField(report) =
             infer(machine, &engine, &clamp, &mut x, MeanField::default())?
         {

@@ -17,6 +17,7 @@ use harmonium::machine::{Engine, Machine, Precision, State};
 use harmonium::random::Stream;
 use harmonium::run::Stored;
 use harmonium::sampling::{Clamp, MeanField, infer};
+use harmonium::schema::Feed;
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
 
@@ -84,8 +85,8 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
 /// Exact where both ln Z and the sums of the rows are affordable, else by annealing.
 fn choose(machine: &Machine, data: &Dataset) -> Result<&'static str, Failure> {
     const LIMIT: f64 = log_partition::AFFORDABLE_LOG2_TERMS;
-    let given = Clamp::layers(super::given_layers(machine, data.n_columns()));
-    let rows = exact::log2_terms(machine, &given, 1)? + (data.n_rows().max(1) as f64).log2();
+    let given = Feed::of(machine, data)?;
+    let rows = exact::log2_terms(machine, given.clamp(), 1)? + (data.n_rows().max(1) as f64).log2();
     let affordable = exact::log2_terms(machine, &Clamp::none(), 1)? <= LIMIT && rows <= LIMIT;
     Ok(if affordable { "exact" } else { "ais" })
 }
@@ -115,9 +116,10 @@ fn estimated(
     let settings = posterior::Settings { seed: common.seed(), ..posterior::Settings::default() };
     let bar = progress::bar(data.n_rows() as u64, "rows", common);
     let (mut sums, mut terms) = (Sums::none(), Vec::new());
+    let feed = Feed::of(machine, data)?;
     for range in pieces(data) {
         let (first, end) = (range.start, range.end);
-        let (x, clamp) = super::states(machine, data, range)?;
+        let (x, clamp) = super::states(machine, &feed, range)?;
         sums.extend(if method == "bound" {
             let (bounds, rows) = posterior::bounds(machine, &engine, &clamp, &x, &settings)?;
             terms.extend(rows);
@@ -161,10 +163,11 @@ fn pseudo_likelihoods(
     common: &Common,
 ) -> Result<Scores, Failure> {
     let mut rows = Vec::with_capacity(data.n_rows());
+    let feed = Feed::of(machine, data)?.whole()?;
     for range in pieces(data) {
         let stream = Stream::new(common.seed()).fork(range.start as u64);
         let visit = if args.stochastic { Visit::One(stream) } else { Visit::All };
-        let batch = super::batch(machine, data, range)?;
+        let batch = feed.batch(range, Stream::new(0));
         rows.extend(log_pseudo_likelihood(machine, &batch, visit)?);
     }
     Ok(Scores::of("pseudo", rows))
@@ -182,8 +185,9 @@ fn each(
     score: impl Fn(&State, &Clamp) -> Result<Vec<f64>, harmonium::Error>,
 ) -> Result<Scores, Failure> {
     let mut rows = Vec::with_capacity(data.n_rows());
+    let feed = Feed::of(machine, data)?;
     for range in pieces(data) {
-        let (x, clamp) = super::states(machine, data, range)?;
+        let (x, clamp) = super::states(machine, &feed, range)?;
         rows.extend(score(&x, &clamp)?);
     }
     Ok(Scores::of(method, rows))
@@ -226,8 +230,13 @@ fn show(scores: &Scores, data: &Dataset, common: &Common) -> Result<(), Failure>
     })
 }
 
+/// Columns of the data, and one for each class of its labels.
+fn n_features(data: &Dataset) -> usize {
+    data.n_columns() + data.labels().map_or(0, harmonium_data::Labels::n_classes)
+}
+
 fn bits_per_dim(mean: f64, data: &Dataset) -> f64 {
-    -mean / (std::f64::consts::LN_2 * data.n_columns() as f64)
+    -mean / (std::f64::consts::LN_2 * n_features(data) as f64)
 }
 
 /// An estimated log-likelihood in words.
@@ -280,7 +289,7 @@ fn in_words(terms: &Terms, log_z: &LogPartition) -> String {
 fn as_json(scores: &Scores, data: &Dataset) -> Value {
     let Scores { method, mean, data_std_error, known, rows } = scores;
     let total = rows.iter().sum::<f64>();
-    let (bits, per_feature) = (bits_per_dim(*mean, data), mean / data.n_columns() as f64);
+    let (bits, per_feature) = (bits_per_dim(*mean, data), mean / n_features(data) as f64);
     let more = match known {
         Known::LogZ(log_z) => json!({
             "log_likelihood": mean,

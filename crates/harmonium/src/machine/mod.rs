@@ -10,6 +10,7 @@
 
 mod band;
 mod batch;
+mod clamp;
 mod coupling;
 mod engine;
 mod lateral;
@@ -21,6 +22,7 @@ mod state;
 mod temper;
 
 pub use batch::Batch;
+pub use clamp::Clamp;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
@@ -28,7 +30,6 @@ pub use state::State;
 pub use temper::Base;
 
 pub(crate) use band::{Scratch, Source, with_scratch};
-pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use engine::{EngineLayer, TILES};
 pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};

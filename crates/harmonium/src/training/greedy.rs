@@ -32,18 +32,18 @@
 //! Nothing of this is an approximation of a likelihood: it is a place to start from.
 
 use super::plan::{Plan, Posterior, Rule};
-use super::trainer::{Stop, Trainer, View, check_data, purpose};
+use super::trainer::{Stop, Trainer, View, purpose};
 use super::{Observer, initialise};
 use crate::error::Error;
-use crate::machine::{
-    Batch, Columns, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State,
-};
+use crate::machine::{Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State};
 use crate::optim::Schedule;
 use crate::sampling::{Clamp, average_block, gibbs};
+use crate::schema::{Feed, Schema};
 use crate::units::Units;
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 /// Rows that are carried up at a time.
@@ -79,7 +79,8 @@ pub fn pretrain(
     watch: &mut dyn FnMut(&Pretraining<'_, '_, '_>) -> ControlFlow<String>,
 ) -> Result<Stop, Error> {
     plan.check()?;
-    check_data(machine, data)?;
+    let schema = Schema::of(machine, data)?;
+    let feed = Feed::new(machine, &schema, data)?.whole()?;
     let mut stages = stages(machine)?;
     let n_stages = stages.len();
     for s in 0..n_stages {
@@ -97,7 +98,7 @@ pub fn pretrain(
             ..plan.clone()
         };
         let draw = Stream::new(plan.seed).fork(purpose::GREEDY);
-        let data = stage.data(machine, done, data, draw)?;
+        let data = stage.data(machine, done, (&schema, &feed), draw)?;
         initialise(&mut stage.machine, &data, &plan)?;
         for (layer, copies) in stage.machine.layers_mut().iter_mut().zip(&stage.copies) {
             // The bias counts as often as the rest.
@@ -106,7 +107,7 @@ pub fn pretrain(
         let layer = machine.layer(stage.top()).name.clone();
         let mut told = Told { layer: &layer, stage: (s + 1, n_stages), watch: &mut *watch };
         let mut trainer =
-            Trainer::with_copies(stage.machine.clone(), (&data).into(), &plan, &stage.copies, 0)?;
+            Trainer::with_copies(stage.machine.clone(), (&*data).into(), &plan, &stage.copies, 0)?;
         match trainer.run(&mut [&mut told])? {
             Stop::Finished => stage.machine = trainer.finish(Stop::Finished).machine,
             stopped => return Ok(stopped),
@@ -193,20 +194,21 @@ impl Stage {
 
     /// What the stage learns from: the data itself where it holds nothing else, otherwise the data
     /// and the probabilities of hidden units below, from which each presentation is drawn anew.
-    fn data(
+    fn data<'d>(
         &self,
         machine: &Machine,
         done: &[Self],
-        data: &Dataset,
+        (schema, feed): (&Schema, &Feed<'d>),
         draw: Stream,
-    ) -> Result<Dataset, Error> {
+    ) -> Result<Cow<'d, Dataset>, Error> {
+        let data = feed.data();
         let below = &self.layers[..self.layers.len() - 1];
         if below.iter().all(|&l| machine.layer(l).role == Role::Visible) {
-            let columns = Columns::of(&self.machine);
-            for own in [data.clone(), data.clone().without_classes()] {
-                if columns.accept(own.n_columns(), &self.machine).is_ok() {
-                    return Ok(own);
-                }
+            let own = |l: &LayerId| schema.layer(&machine.layer(*l).name);
+            let columns = below.iter().filter_map(own).flat_map(|f| f.encoding.columns());
+            // Otherwise the data has columns of other layers too.
+            if columns.map(ExactSizeIterator::len).sum::<usize>() == data.n_columns() {
+                return Ok(feed.shared());
             }
         }
         let kept = |l: LayerId| {
@@ -231,7 +233,7 @@ impl Stage {
             .collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &engines, below, data, rows.clone(), draw)?;
+            let values = carried_up(machine, done, &engines, below, feed, rows.clone(), draw)?;
             for row in 0..rows.len() {
                 for &l in below {
                     #[expect(
@@ -246,7 +248,7 @@ impl Stage {
         let weights = (0..data.n_rows()).map(|row| data.weight(row)).collect();
         let presented = Table::from_bytes(bytes, n_columns, u8::MAX)
             .and_then(|table| Dataset::new(table, Binarize::Sample)?.with_weights(weights));
-        presented.map_err(|e| Error::Presentation {
+        presented.map(Cow::Owned).map_err(|e| Error::Presentation {
             layer: machine.layer(self.top()).name.clone(),
             reason: e.to_string(),
         })
@@ -260,17 +262,11 @@ fn carried_up(
     done: &[Stage],
     engines: &[Engine],
     wanted: &[LayerId],
-    data: &Dataset,
+    feed: &Feed<'_>,
     rows: std::ops::Range<usize>,
     draw: Stream,
 ) -> Result<State, Error> {
-    let mut batch = Batch::new(machine);
-    let mut presented = vec![0.0; data.n_columns()];
-    for row in rows.clone() {
-        data.present_into(row, draw, &mut presented);
-        batch.push(machine, &presented, 1.0);
-    }
-    let mut x = batch.to_state(machine)?;
+    let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
     for (s, (stage, engine)) in done.iter().zip(engines).enumerate() {
         let mut own = State::zeros(&stage.machine, rows.len())?;
         for (inside, &l) in stage.layers.iter().enumerate() {

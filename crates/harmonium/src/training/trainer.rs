@@ -8,19 +8,16 @@ use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
 use crate::machine::{
-    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows,
-    Squares, State,
+    Batch, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows, Squares, State,
 };
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::sampling::Convergence;
-use crate::units::Units;
+use crate::schema::Feed;
 use crate::units::gaussian::PRECISION;
-use harmonium_data::{Dataset, Values};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -151,7 +148,7 @@ pub struct Trainer<'d> {
     norms: [f64; 2],
     source: Presented<'d>,
     /// What the source presents in the epoch under way.
-    data: Cow<'d, Dataset>,
+    feed: Feed<'d>,
     plan: Plan,
     penalties: Penalties,
     positive: Box<dyn Estimator>,
@@ -164,9 +161,6 @@ pub struct Trainer<'d> {
     batches_done: u64,
     order: Vec<u32>,
     batch: Batch,
-    /// Buffers for one row of data.
-    words: Vec<u64>,
-    row_values: Vec<f64>,
 }
 
 impl<'d> Trainer<'d> {
@@ -194,8 +188,7 @@ impl<'d> Trainer<'d> {
         epoch: u64,
     ) -> Result<Self, Error> {
         plan.check()?;
-        let data = source.in_epoch(epoch)?;
-        check_data(&machine, &data)?;
+        let feed = Feed::of(&machine, source.in_epoch(epoch)?)?.whole()?;
         let (positive, negative) = plan.sides(&machine)?;
         let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
@@ -207,20 +200,18 @@ impl<'d> Trainer<'d> {
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],
-            words: vec![0; data.n_columns().div_ceil(64)],
-            row_values: Vec::new(),
             optimizer: plan.optimizer(&machine),
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
             root: Stream::new(plan.seed),
-            batch: Batch::new(&machine),
+            batch: feed.batch([], Stream::new(0)),
             plan: plan.clone(),
             epoch,
             batches_done: 0,
             order: Vec::new(),
             machine,
             source,
-            data,
+            feed,
             positive,
             negative,
         };
@@ -329,7 +320,7 @@ impl<'d> Trainer<'d> {
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.data.n_rows().div_ceil(self.plan.batch) as u64
+        self.feed.data().n_rows().div_ceil(self.plan.batch) as u64
     }
 
     /// Trains until the plan is done, an observer breaks, or a number is none.
@@ -451,8 +442,8 @@ impl<'d> Trainer<'d> {
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
-            if self.epoch < self.plan.epochs {
-                self.data = self.source.in_epoch(self.epoch)?;
+            if self.epoch < self.plan.epochs && matches!(self.source, Presented::Anew(_)) {
+                self.feed = Feed::of(&self.machine, self.source.in_epoch(self.epoch)?)?.whole()?;
             }
             self.shuffle();
         }
@@ -516,7 +507,7 @@ impl<'d> Trainer<'d> {
     /// The order of the epoch under way.
     fn shuffle(&mut self) {
         self.order.clear();
-        self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
+        self.order.extend(0..u32::try_from(self.feed.data().n_rows()).unwrap_or(u32::MAX));
         self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
     }
 
@@ -526,26 +517,11 @@ impl<'d> Trainer<'d> {
         let start = usize::try_from(self.batches_done).unwrap_or(usize::MAX).saturating_mul(size);
         let end = (start + size).min(self.order.len());
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
-        self.batch.clear();
-        let entries = Columns::of(&self.machine).entries();
-        let as_bits = self.engine.precision() != Precision::F64
-            && self.data.is_bits()
-            && entries == self.data.n_columns();
         // Those of the next batch come while this one is learned from.
         let next = &self.order[end..(end + size).min(self.order.len())];
-        self.data.fetch(next.iter().map(|&row| row as usize));
-        for &row in &self.order[start..end] {
-            let (row, values) = (row as usize, &mut self.row_values);
-            let weight = self.data.weight(row);
-            if as_bits {
-                self.data.present_bits_into(row, draw, values, &mut self.words);
-                self.batch.push_bits(&self.words, weight);
-            } else {
-                values.resize(self.data.n_columns(), 0.0);
-                self.data.present_into(row, draw, values);
-                self.batch.push(&self.machine, values, weight);
-            }
-        }
+        self.feed.fetch(next.iter().map(|&row| row as usize));
+        let rows = self.order[start..end].iter().map(|&row| row as usize);
+        self.feed.refill(&mut self.batch, rows, draw);
     }
 
     /// $q_l \leftarrow \rho q_l + (1-\rho)\langle x_l\rangle_\text{data}$ for the sparsity target.
@@ -673,21 +649,4 @@ fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
     let couplings = machine.couplings().iter();
     let size = norm(&mut couplings.flat_map(|c| c.weights.entries()).copied());
     if size > 0.0 { moved / size } else { 0.0 }
-}
-
-/// Whether every row fits the visible layers.
-pub(super) fn check_data(machine: &Machine, data: &Dataset) -> Result<(), Error> {
-    let columns = Columns::of(machine);
-    columns.accept(data.n_columns(), machine)?;
-    let binary = |l: LayerId| machine.layer(l).units == Units::Binary;
-    let bits = data.is_sampled() || matches!(data.table().values(), Values::Bits(_));
-    if bits && machine.visible_layers().into_iter().all(binary) {
-        return Ok(());
-    }
-    let mut values = vec![0.0; data.n_columns()];
-    for row in 0..data.n_rows() {
-        data.present_into(row, Stream::new(0), &mut values);
-        columns.check(machine, row, &values)?;
-    }
-    Ok(())
 }

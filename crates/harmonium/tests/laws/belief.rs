@@ -11,12 +11,13 @@ use harmonium::random::{Site, Stream};
 use harmonium::sampling::{
     Clamp, DbnEngine, DbnState, Label, Pass, TopSums, generate, gibbs, recognise,
 };
+use harmonium::schema::Feed;
 use harmonium::training::{
     DbnShape, Plan, Rule, Source, Stack, Trainer, UpDown, initialise, sleep_gradient, train,
     train_dbn, wake_gradient,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, Table, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, Table, synthetic};
 
 type LayerOf = (&'static str, Units, usize);
 
@@ -149,7 +150,7 @@ fn labels_are_part_of_the_joint_likelihood() {
     let mut total = 0.0;
     for v in all_values(dbn.layer(0)) {
         let alone = score::exact(&dbn, &dataset(std::slice::from_ref(&v))).unwrap().rows[0];
-        let data = dataset(&vec![v; 3]).with_classes(&[0, 1, 2], 3).unwrap();
+        let data = dataset(&vec![v; 3]).with_labels(Labels::from_values(vec![0, 1, 2])).unwrap();
         let joint: f64 = score::exact(&dbn, &data).unwrap().rows.iter().map(|l| l.exp()).sum();
         assert_close(alone.exp(), joint, 1e-10, name);
         total += joint;
@@ -468,9 +469,8 @@ fn a_layer_above_learns_from_samples_drawn_anew() {
     assert_ne!(a.table(), b.table());
     // Over many epochs their means are those of the recognition distribution.
     let engine = DbnEngine::new(&dbn, Precision::F64);
-    let mut row = vec![0.0; 9];
-    data.present_into(7, Stream::new(0), &mut row);
-    let mut x = DbnState::from_rows(&dbn, 9, &row).unwrap();
+    let feed = Feed::of(&dbn.data_layers().unwrap(), &data).unwrap();
+    let mut x = DbnState::from_batch(&dbn, &feed.batch([7], Stream::new(0))).unwrap();
     recognise(&dbn, &engine, &mut x, Pass::Means).unwrap();
     for unit in 0..5 {
         let drawn: Vec<f64> = (0..2000)
@@ -482,7 +482,7 @@ fn a_layer_above_learns_from_samples_drawn_anew() {
 
 #[test]
 fn stopping_inside_a_layer_and_going_on_changes_nothing() {
-    let data = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let data = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
     let stack = Stack::new(shape(&[5, 4], 2), &data, &plan()).unwrap();
     let mut dbn = stack.first().unwrap();
     let samples = stack.data(&dbn);
@@ -505,7 +505,7 @@ fn stopping_inside_a_layer_and_going_on_changes_nothing() {
 
 #[test]
 fn stopping_inside_the_refinement_and_going_on_changes_nothing() {
-    let data = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let data = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
     let stack = Stack::new(shape(&[5, 4], 2), &data, &plan()).unwrap();
     let dbn = train_dbn(&stack, &mut []).unwrap();
     for rule in [Rule::Cd, Rule::Pcd, Rule::Pt] {
