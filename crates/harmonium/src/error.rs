@@ -120,6 +120,16 @@ pub enum Error {
         /// How the number comes about.
         detail: String,
     },
+    /// Labels of more classes than the layer of labels has.
+    #[error("the labels have {found} classes, layer `{layer}` takes {expected}")]
+    Classes {
+        /// The layer of labels.
+        layer: String,
+        /// Classes it has.
+        expected: usize,
+        /// Classes of the labels.
+        found: usize,
+    },
     /// A value the units cannot take.
     #[error("{units} units of layer `{layer}` cannot hold {value} (row {row}, column {column})")]
     Value {
@@ -387,6 +397,9 @@ impl Error {
             Self::Memory { .. } => "use fewer units",
             Self::ColumnCount { .. } => {
                 "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
+            }
+            Self::Classes { .. } => {
+                "number the classes from 0 as the model does, or train a model with all of them"
             }
             Self::Value { units: "binary", .. } => {
                 "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`"

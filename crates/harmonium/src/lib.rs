@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`engine`],
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`schema`], [`engine`],
 //! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
 //! uses only those before it, and a test checks it.
 
@@ -42,6 +42,7 @@ pub mod optim;
 pub mod progress;
 pub mod run;
 pub mod sampling;
+pub mod schema;
 pub mod training;
 pub mod units;
 

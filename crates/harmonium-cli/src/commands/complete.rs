@@ -24,11 +24,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     }
     let data = load::data_for(&model, &args.data, &reading, None, &mut terminal)?.dataset;
     let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
-    let completing = Completing {
-        sweeps: args.sweeps,
-        seed: common.seed(),
-        arithmetic: common.arithmetic(),
-    };
+    let completing =
+        Completing { sweeps: args.sweeps, seed: common.seed(), arithmetic: common.arithmetic() };
     let observed = observed.as_ref().map(ndarray::ArrayRef::view);
     let completed = model.complete_with(&data, observed, &completing, &mut terminal)?;
     if completed.n_missing == 0 {

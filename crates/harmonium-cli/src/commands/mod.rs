@@ -29,7 +29,8 @@ fn mask(path: &str, data: &Dataset) -> Result<Array2<bool>, Failure> {
         ));
     }
     let cells = (0..n).flat_map(|row| (0..m).map(move |column| (row, column)));
-    if let Some((row, column)) = cells.into_iter().find(|&(r, c)| ![0.0, 1.0].contains(&table.at(r, c)))
+    if let Some((row, column)) =
+        cells.into_iter().find(|&(r, c)| ![0.0, 1.0].contains(&table.at(r, c)))
     {
         return Err(Failure::new(
             format!("the mask holds {} (row {row}, column {column})", table.at(row, column)),

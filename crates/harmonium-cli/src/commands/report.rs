@@ -18,6 +18,7 @@ use harmonium::run::{Epoch, Event, RunDirectory, Stored};
 use harmonium::sampling::{
     Chains, Clamp, DbnEngine, MeanField, Pass, TopSums, generate, gibbs, infer,
 };
+use harmonium::schema::Feed;
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -270,7 +271,8 @@ fn belief_pictures(
     if let Some(data) = data {
         let n_rows = data.n_rows().min(ROWS);
         let rows: Vec<usize> = (0..n_rows).map(|k| k * data.n_rows() / n_rows).collect();
-        let mut x = belief::states(dbn, &data.select_rows(&rows)?, 0..n_rows)?;
+        let chosen = data.select_rows(&rows)?;
+        let mut x = belief::states(dbn, &belief::feed(dbn, &chosen)?, 0..n_rows)?;
         let found = belief::means(dbn, &engine, &TopSums::new(dbn)?, &mut x, &layers)?;
         for (means, out) in found.iter().zip(&mut activities) {
             let len = means.len() / n_rows;
@@ -313,7 +315,7 @@ fn posterior(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<State
     let n = data.n_rows().min(ROWS);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
     let chosen = data.select_rows(&rows)?;
-    let (mut x, clamp) = super::states(machine, &chosen, 0..n)?;
+    let (mut x, clamp) = super::states(machine, &Feed::of(machine, &chosen)?, 0..n)?;
     infer(machine, engine, &clamp, &mut x, MeanField::default())?;
     Ok(x)
 }

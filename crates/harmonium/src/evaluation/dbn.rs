@@ -19,6 +19,7 @@ use crate::exact;
 use crate::machine::{Layer, State};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
+use crate::schema::Feed;
 use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
 use harmonium_data::Dataset;
@@ -77,7 +78,8 @@ pub fn importance(
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
-    for (piece, x) in (0..).zip(pieces(dbn, data)) {
+    let feed = feed_of(dbn, data)?;
+    for (piece, x) in (0..).zip(pieces(dbn, &feed)) {
         let x = x?;
         let draw = |k: usize| {
             let stream = stream.fork(piece).fork(k as u64);
@@ -166,7 +168,8 @@ pub fn class_probabilities(
     let engine = DbnEngine::new(dbn, Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
-    for (piece, x) in (0..).zip(pieces(dbn, data)) {
+    let feed = feed_of(dbn, data)?;
+    for (piece, x) in (0..).zip(pieces(dbn, &feed)) {
         let x = x?;
         let draw = |k: usize| {
             let mut x = x.clone();
@@ -186,12 +189,7 @@ pub fn class_probabilities(
 /// # Errors
 ///
 /// As [`class_probabilities`]; and if the data has no labels.
-pub fn error_rate(
-    dbn: &Dbn,
-    data: &Dataset,
-    n_draws: usize,
-    stream: Stream,
-) -> Result<f64, Error> {
+pub fn error_rate(dbn: &Dbn, data: &Dataset, n_draws: usize, stream: Stream) -> Result<f64, Error> {
     let Some(labels) = data.labels() else {
         return Err(Error::Empty { what: "the list of labels".into() });
     };
@@ -265,16 +263,19 @@ fn log_conditional(layer: &Layer, theta: &[f64], x: &[f64]) -> f64 {
 /// The data as states, some rows at a time.
 fn pieces<'a>(
     dbn: &'a Dbn,
-    data: &'a Dataset,
+    feed: &'a Feed<'a>,
 ) -> impl Iterator<Item = Result<DbnState, Error>> + 'a {
-    (0..data.n_rows()).step_by(ROWS).map(move |start| {
-        let rows = start..(start + ROWS).min(data.n_rows());
-        let mut values = vec![0.0; rows.len() * data.n_columns()];
-        for (row, out) in rows.zip(values.chunks_mut(data.n_columns())) {
-            data.present_into(row, Stream::new(0), out);
-        }
-        DbnState::from_rows(dbn, data.n_columns(), &values).map_err(|e| e.in_rows_from(start))
+    let n_rows = feed.data().n_rows();
+    (0..n_rows).step_by(ROWS).map(move |start| {
+        let rows = start..(start + ROWS).min(n_rows);
+        DbnState::from_batch(dbn, &feed.batch(rows, Stream::new(0)))
     })
+}
+
+/// The data for the layers that it fills. Its visible layer has no missing values: nothing here
+/// sums over them.
+fn feed_of<'d>(dbn: &Dbn, data: &'d Dataset) -> Result<Feed<'d>, Error> {
+    Feed::of(&dbn.data_layers()?, data)?.without_holes()
 }
 
 /// Binary logarithm of the number of terms of [`exact()`], the most that one sum takes.
@@ -305,7 +306,8 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
     let engine = DbnEngine::new(dbn, Arithmetic::F64);
-    let states: Vec<DbnState> = pieces(dbn, data).collect::<Result<_, _>>()?;
+    let feed = feed_of(dbn, data)?;
+    let states: Vec<DbnState> = pieces(dbn, &feed).collect::<Result<_, _>>()?;
     let rows: Vec<Vec<f64>> =
         states.iter().flat_map(|x| (0..x.n_rows()).map(|r| x.row(0, r).to_vec())).collect();
     let labels: Vec<Label> = states.iter().flat_map(DbnState::labels).collect();

@@ -9,7 +9,6 @@
 mod ancestral;
 mod annealing;
 mod chains;
-mod clamp;
 mod collapsed;
 mod fast_mean_field;
 mod gibbs;
@@ -21,17 +20,17 @@ mod packed;
 mod tempering;
 mod walk;
 
+pub use crate::machine::Clamp;
 pub use ancestral::{DbnEngine, DbnState, Pass, generate, recognise};
 pub use annealing::{anneal, settle};
 pub use chains::{Chains, independent};
-pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use inference::{Inference, conditional_means, infer, posterior_factorises};
 pub use labelled::{Label, TopSums};
 pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
 pub use tempering::{SwapRate, Tempering};
 
-pub(crate) use ancestral::{Way, data_layers};
+pub(crate) use ancestral::Way;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use inference::free_layers;

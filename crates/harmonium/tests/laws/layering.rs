@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "error",
     "units",
     "machine",
     "models",
+    "schema",
     "engine",
     "moments",
     "sampling",

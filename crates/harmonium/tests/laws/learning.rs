@@ -16,6 +16,7 @@ use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, MeanField};
+use harmonium::schema::Feed;
 use harmonium::training::{
     EarlyStop, Every, History, OptimizerKind, Plan, Posterior, Rule, Stop, Trainer, initialise,
     train,
@@ -293,7 +294,7 @@ fn a_fresh_machine_has_the_means_of_the_data() {
         let one = State::zeros(&machine, 1).unwrap();
         let moments = exact::moments(&machine, &Clamp::none(), &one, &[1.0]).unwrap();
         assert_eq!(machine.constant(), 0.0, "{name}: a fresh machine has no constant");
-        let means = data.column_means();
+        let means = Feed::of(&machine, &data).unwrap().means().concat();
         let model = machine.visible_layers().into_iter().flat_map(|l| moments.bias[l.0].clone());
         for (a, b) in means.iter().zip(model) {
             assert_close(*a, b, 1e-6, &name);
@@ -435,13 +436,7 @@ fn optimisers_and_penalties_do_what_they_say() {
 }
 
 fn batch_of_data(machine: &Machine, data: &Dataset) -> Batch {
-    let mut values = vec![0.0; data.n_columns()];
-    let mut all = Vec::new();
-    for row in 0..data.n_rows() {
-        data.present_into(row, Stream::new(0), &mut values);
-        all.extend_from_slice(&values);
-    }
-    Batch::from_rows(machine, data.n_columns(), &all).unwrap()
+    Feed::of(machine, data).unwrap().batch(0..data.n_rows(), Stream::new(0))
 }
 
 /// Centering follows the data phase and changes nothing else.

@@ -10,7 +10,7 @@ use harmonium::machine::{
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
 use harmonium::units::Units;
-use harmonium_kernels::bits::BitMatrix;
+use ndarray::Array2;
 use std::collections::BTreeMap;
 
 const CHAINS: usize = 20_000;
@@ -278,12 +278,9 @@ fn a_mask_holds_row_by_row() {
             continue; // a mask with one unit per row would hold the whole layer
         }
         let x = some_states(&machine, 200, 32);
-        let mut mask = BitMatrix::zeros(200, n);
-        for row in 0..200 {
-            mask.set(row, row % n, true);
-        }
+        let mask = Array2::from_shape_fn((200, n), |(row, unit)| unit == row % n);
         let mut y = x.clone();
-        let clamp = Clamp::none().with_mask(l, mask);
+        let clamp = Clamp::none().with_mask(l, mask.view());
         gibbs(&machine, &Engine::new(&machine), &clamp, &mut y, 5, Stream::new(9)).unwrap();
         let group = machine.layer(l).units.group();
         let mut moved = 0;
