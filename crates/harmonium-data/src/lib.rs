@@ -9,6 +9,7 @@ mod dataset;
 mod error;
 mod labels;
 mod options;
+mod reading;
 pub mod split;
 mod summary;
 pub mod synthetic;
@@ -33,6 +34,9 @@ pub use labels::Labels;
 #[cfg(feature = "readers")]
 pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
 pub use options::Options;
+#[cfg(feature = "readers")]
+pub use reading::Opened;
+pub use reading::Reading;
 pub use split::{Part, Split};
 pub use summary::{Summary, Visible};
 pub use table::{Image, Table, Values};

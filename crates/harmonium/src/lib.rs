@@ -24,12 +24,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
-//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
+//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`engine`],
+//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
 //! uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod error;
 pub mod estimators;
 pub mod evaluation;
@@ -38,6 +39,7 @@ pub mod machine;
 pub mod models;
 pub mod moments;
 pub mod optim;
+pub mod progress;
 pub mod run;
 pub mod sampling;
 pub mod training;

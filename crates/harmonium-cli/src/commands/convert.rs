@@ -62,7 +62,7 @@ fn parameters(model: &Model) -> Value {
             "units": l.units,
             "bias": l.bias,
             "offset": l.offset,
-            "precision": l.precision,
+            "precision": l.own_named("precision"),
         })).collect::<Vec<_>>(),
         "couplings": machine.couplings().iter().map(|c| json!({
             "between": [name(c.between.0), name(c.between.1)],

@@ -5,13 +5,14 @@ use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::render::progress;
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::diagnostics::{
     LEAST_DRAWS, LEAST_EFFECTIVE_SAMPLES, Mixing, R_HAT_LIMIT, Series, Travel, Watch,
 };
 use harmonium::evaluation::two_sample::{
     Correlations, MOST_ROWS, Samples, TwoSample, Values, compare,
 };
-use harmonium::machine::{Base, Engine, LayerId, Machine, Precision, State};
+use harmonium::machine::{Base, LayerId, Machine, State};
 use harmonium::random::Stream;
 use harmonium::sampling::{Chains, Clamp, Tempering, gibbs};
 use harmonium::units::Units;
@@ -83,7 +84,7 @@ pub(super) fn run(
     };
     let (data, train) = (read(&args.data)?, read(&args.train)?);
     let stream = Stream::new(common.seed()).fork(300);
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let start = start(machine, &engine, n_chains, data.as_ref().map(|d| &d.dataset), stream)?;
     let scalars = watch(machine, &engine, start, sweeps, stream.fork(1), Some(common))?;
     let base = match means_for(machine, remembered) {
@@ -201,7 +202,7 @@ fn against_data(
     let layers = super::given_layers(machine, data.n_columns());
     let held_out = samples(machine, data, &layers)?;
     let train = train.map(|t| samples(machine, t, &layers)).transpose()?;
-    let engine = Engine::with_precision(machine, common.precision(Precision::I16));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::I16));
     let n = data.n_rows().min(MOST_ROWS);
     let mut x = Chains::new(machine, n, stream.fork(0))?.state().clone();
     let bar = progress::bar(2 * sweeps as u64, "samples", common);

@@ -9,11 +9,12 @@ use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::report::{Ended, Filters, Input, Record, Values, html};
 use crate::{output, plan, render};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
-use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
+use harmonium::machine::{LayerId, Machine, Role, State, Weights};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
-use harmonium::run::{RunDirectory, Stored};
+use harmonium::run::{Epoch, Event, RunDirectory, Stored};
 use harmonium::sampling::{
     Chains, Clamp, DbnEngine, MeanField, Pass, TopSums, generate, gibbs, infer,
 };
@@ -123,35 +124,33 @@ fn description(stored: &Stored) -> Result<String, Failure> {
     ))
 }
 
-fn records(events: &[Value]) -> Vec<Record> {
-    let epochs = events.iter().filter(|e| e["event"] == "epoch");
-    epochs
-        .map(|e| Record {
-            epoch: e["epoch"].as_u64().unwrap_or(0),
-            step: e["step"].as_u64().unwrap_or(0),
-            seconds: e["seconds"].as_f64(),
-            values: e
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(k, _)| {
-                    !["event", "epoch", "step", "seconds", "measuring_seconds"]
-                        .contains(&k.as_str())
-                })
-                .filter(|(k, _)| !k.ends_with(".std_error"))
-                .filter_map(|(k, v)| Some((k.clone(), v.as_f64()?)))
-                .collect(),
-        })
-        .collect()
+fn records(events: &[Event]) -> Vec<Record> {
+    events.iter().filter_map(Event::as_epoch).map(record).collect()
 }
 
-fn ended(events: &[Value]) -> Ended {
-    let last = events.iter().rev().find(|e| e["event"] != "epoch");
-    let reason = |e: &Value| e["reason"].as_str().unwrap_or("no reason was given").to_owned();
-    match last.and_then(|e| Some((e["event"].as_str()?, e))) {
-        Some(("finished", _)) => Ended::Finished,
-        Some(("stopped", e)) => Ended::Early(reason(e)),
-        Some(("diverged", e)) => Ended::Diverged(reason(e)),
+fn record(epoch: &Epoch) -> Record {
+    let named = [
+        ("learning_rate", Some(epoch.learning_rate)),
+        ("gradient_norm", Some(epoch.gradient_norm)),
+        ("update_ratio", Some(epoch.update_ratio)),
+        ("mean_field_sweeps", epoch.mean_field_sweeps),
+        ("mean_field_unconverged", epoch.mean_field_unconverged.map(|n| n as f64)),
+    ];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let measured = epoch.measurements.iter().map(|m| (m.name.to_string(), m.value));
+    Record {
+        epoch: epoch.epoch,
+        step: epoch.step,
+        seconds: Some(epoch.seconds),
+        values: named.chain(measured).collect(),
+    }
+}
+
+fn ended(events: &[Event]) -> Ended {
+    match events.iter().rev().find(|e| e.as_epoch().is_none()) {
+        Some(Event::Finished { .. }) => Ended::Finished,
+        Some(Event::Stopped { reason, .. }) => Ended::Early(reason.clone()),
+        Some(Event::Diverged { reason, .. }) => Ended::Diverged(reason.clone()),
         _ => Ended::Unfinished,
     }
 }
@@ -190,7 +189,7 @@ fn mixing(machine: &Machine, common: &Common) -> Result<Vec<(String, String)>, F
     if cost > SAMPLE_COST {
         return Ok(Vec::new());
     }
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let stream = Stream::new(common.seed()).fork(201);
     let chains = Chains::new(machine, MIXING_CHAINS, stream.fork(0))?;
     let scalars = watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), None)?;
@@ -222,7 +221,7 @@ fn pictures(
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
+    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
     let posterior = data.map(|d| posterior(machine, &engine, d)).transpose()?;
     let Some(&visible) = machine.visible_layers().first() else { return Ok(()) };
     let n = machine.layer(visible).len();
@@ -262,7 +261,7 @@ fn belief_pictures(
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
+    let engine = DbnEngine::new(dbn, common.precision(Arithmetic::F32));
     let chain = belief::chain(dbn)?;
     let layers: Vec<usize> = (1..=dbn.depth()).collect();
     let n = dbn.layer(0).len();

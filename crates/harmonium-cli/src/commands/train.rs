@@ -9,7 +9,7 @@ use crate::plan::{self, Asked};
 use crate::render::{self, progress};
 use crate::watch::{self, Settings, Training, Watch};
 use harmonium::machine::Machine;
-use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
+use harmonium::run::{About, Event, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{Plan, Stop, Trainer, initialise};
 use harmonium::units::Units;
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ fn from_the_start(
     common: &Common,
 ) -> Result<(Ended, Model), Failure> {
     let Prepared { input, plan, .. } = prepared;
-    writer.append(&json!({ "event": "started", "rows": input.dataset.n_rows() }))?;
+    writer.append(&Event::Started { rows: input.dataset.n_rows() as u64 })?;
     if plan.pretrain_epochs > 0 {
         watch::pretrain(&mut machine, &input.dataset, plan, writer, common)?;
     }

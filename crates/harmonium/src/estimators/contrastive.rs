@@ -2,8 +2,9 @@
 
 use super::gibbs::sample_posterior;
 use super::{Context, Estimator, Side, deferrable, last_free_block, normalise, particles};
+use crate::engine::TileMeans;
 use crate::error::Error;
-use crate::machine::{State, TileMeans};
+use crate::machine::State;
 use crate::sampling::{
     Clamp, average_block, gibbs, open_sweeps, posterior_factorises, sample_with_means,
 };
@@ -72,7 +73,8 @@ impl Estimator for Contrastive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Batch, Engine, Precision};
+    use crate::engine::{Arithmetic, Engine};
+    use crate::machine::Batch;
     use crate::models::Rbm;
     use crate::sampling::natural_parameters;
     use harmonium_data::{Binarize, Dataset, Table};
@@ -89,8 +91,8 @@ mod tests {
         for (i, w) in machine.couplings_mut()[0].weights.entries_mut().iter_mut().enumerate() {
             *w = (i as f64).sin();
         }
-        for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::I16, 2e-3)] {
-            let engine = Engine::with_precision(&machine, precision);
+        for (precision, tolerance) in [(Arithmetic::F32, 1e-5), (Arithmetic::I16, 2e-3)] {
+            let engine = Engine::with_arithmetic(&machine, precision);
             let mut estimator = Contrastive::default();
             for turn in 0..3 {
                 let mut batch = Batch::new(&machine);
@@ -101,7 +103,6 @@ mod tests {
                 }
                 let context = Context {
                     machine: &machine,
-                    offsets: None,
                     engine: &engine,
                     batch: &batch,
                     k: 1,

@@ -34,23 +34,21 @@ pub use pseudo::PseudoLikelihood;
 pub use snapshot::Snapshot;
 pub use tempered::Tempered;
 
+use crate::engine::{Engine, TileMeans};
 use crate::error::Error;
-use crate::machine::{Batch, Engine, LayerId, Machine, State, TileMeans};
+use crate::machine::{Batch, LayerId, Machine, State};
 use crate::moments::Moments;
 use crate::sampling::{Clamp, Convergence};
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::random::Stream;
 
 /// What an estimator sees of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The machine. Its parameters are those of some step before if the engine learns by itself:
-    /// then `offsets` are given.
+    /// The machine. Its parameters are those of some step before if the engine learns.
     pub machine: &'a Machine,
     /// The machine as it is, laid out for sampling.
     pub engine: &'a Engine,
-    /// The offsets as they are, where those of the machine need not be.
-    pub offsets: Option<&'a [Vec<f64>]>,
     /// The samples of this step.
     pub batch: &'a Batch,
     /// Sweeps of the model side in this step.
@@ -155,7 +153,7 @@ fn particles<'a>(state: &'a mut State, weights: &'a [f64]) -> Side<'a> {
 fn deferrable(context: &Context<'_>, layers: &[LayerId]) -> bool {
     let bits = |l: LayerId| {
         let units = context.machine.layer(l).units;
-        matches!(units, Units::Binary | Units::Spin) && !context.machine.has_lateral(l)
+        units.storage() == Storage::Bits && !context.machine.has_lateral(l)
     };
     let last = context.engine.schedule().last();
     context.defer && last.is_some_and(|last| layers.iter().all(|&l| last.contains(&l) && bits(l)))

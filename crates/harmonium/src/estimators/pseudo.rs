@@ -25,7 +25,7 @@ impl PseudoLikelihood {
     ///
     /// If there are hidden or real-valued units.
     pub fn new(machine: &Machine) -> Result<Self, Error> {
-        let fits = |l: &&crate::machine::Layer| l.role == Role::Visible && l.units.is_discrete();
+        let fits = |l: &&crate::machine::Layer| l.role == Role::Visible && l.units.is_finite();
         match machine.layers().iter().find(|l| !fits(l)) {
             None => Ok(Self),
             Some(layer) => Err(Error::Topology {
@@ -53,7 +53,7 @@ impl Estimator for PseudoLikelihood {
             for l in machine.layer_ids() {
                 let layer = machine.layer(l);
                 let mut mean = machine.theta(l, &x, row)?;
-                layer.units.mean_in_place(&mut mean, &layer.precision);
+                layer.units.mean_in_place(&mut mean, layer.own());
                 means.set_row(l, row, &mean)?;
                 // Moments subtract the offset: what is left is the difference itself.
                 let entries = mean.iter().zip(x.row(l, row)).zip(&layer.offset);

@@ -5,6 +5,7 @@ use super::{Context, Estimator, Side, Snapshot, last_free_block, particles};
 use crate::error::Error;
 use crate::machine::{Base, Machine, State};
 use crate::sampling::{Clamp, SwapRate, Tempering, average_block};
+use crate::units::OwnParameters;
 use harmonium_kernels::random::Stream;
 
 /// Persistent ladders of replicas; the statistics come from those at $\beta = 1$.
@@ -76,8 +77,11 @@ impl Estimator for Tempered {
             let base = ladders.base();
             for (l, layer) in machine.layers().iter().enumerate() {
                 snapshot.insert(format!("base.{}.bias", layer.name), base.bias[l].clone());
-                let precision = base.precision[l].clone();
-                snapshot.insert(format!("base.{}.precision", layer.name), precision);
+                let own = OwnParameters::new(&base.own[l], layer.len());
+                for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
+                    let key = format!("base.{}.{}", layer.name, parameter.name);
+                    snapshot.insert(key, own.row(k).to_vec());
+                }
             }
             let swaps = ladders.swap_rates().iter();
             let counts = swaps.flat_map(|s| [s.proposed as f64, s.accepted as f64]).collect();
@@ -101,8 +105,11 @@ impl Estimator for Tempered {
         for (l, layer) in machine.layers().iter().enumerate() {
             let bias = snapshot.get(&format!("base.{}.bias", layer.name), layer.len())?;
             base.bias[l].copy_from_slice(bias);
-            let key = format!("base.{}.precision", layer.name);
-            base.precision[l].copy_from_slice(snapshot.get(&key, layer.precision.len())?);
+            let rows = base.own[l].chunks_exact_mut(layer.len());
+            for (parameter, row) in layer.units.own_parameters().iter().zip(rows) {
+                let key = format!("base.{}.{}", layer.name, parameter.name);
+                row.copy_from_slice(snapshot.get(&key, layer.len())?);
+            }
         }
         let mut ladders = self.start(machine, base, Stream::new(0))?;
         let n_rows = self.n_chains * self.betas.len();

@@ -13,14 +13,14 @@
 //! of an epoch and the numbers can be compared over the run.
 
 use super::{bound, likelihood, pseudo};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Batch, Engine, LayerId, Machine, State};
+use crate::machine::{Batch, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
 };
-use crate::training::Measurement;
-use crate::units::Units;
+use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 
@@ -45,6 +45,26 @@ pub struct Monitor<'d> {
     train: &'d Dataset,
     valid: Option<&'d Dataset>,
     seed: u64,
+}
+
+impl Metric for Monitor<'_> {
+    /// Measures after some epochs what can be measured: everything cheap, and exact likelihoods where
+    /// they cost little. A stage that learns from samples of its own is measured on those.
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let Some(Watched { machine, engine, chains, data }) = view.watched() else {
+            return Ok(Vec::new());
+        };
+        let valid = if data.is_some() { None } else { self.valid };
+        let own = Monitor { train: data.unwrap_or(self.train), valid, seed: self.seed };
+        if !own.is_due(view.epoch(), view.epochs()) {
+            return Ok(Vec::new());
+        }
+        let mut found = own.measure_cheap(machine, engine, chains)?;
+        if own.affords_exact(machine) {
+            found.extend(own.measure_exact(machine)?);
+        }
+        Ok(found)
+    }
 }
 
 /// What is known of a set of rows.
@@ -88,35 +108,43 @@ impl<'d> Monitor<'d> {
         posterior_factorises(machine, &clamp) && (cost <= 0.02 * epoch || cost <= TRIFLE)
     }
 
+    /// Whether the end of an epoch is one at which measurements are taken.
+    fn is_due(&self, epoch: u64, epochs: u64) -> bool {
+        epoch == 1 || epoch == epochs || epoch.is_multiple_of(self.every(epochs))
+    }
+
     /// Everything that is cheap; `chains` are the model's own samples.
     ///
     /// # Errors
     ///
     /// If memory ends.
-    pub fn measure(
+    pub fn measure_cheap(
         &self,
         machine: &Machine,
         engine: &Engine,
         chains: Option<&State>,
     ) -> Result<Vec<Measurement>, Error> {
         let mut found = Vec::new();
-        let mut add = |name: &str, (value, std_error): (f64, f64)| {
-            found.push(Measurement { name: name.into(), value, std_error: Some(std_error) });
+        let mut add = |name, (value, std_error): (f64, f64)| {
+            found.push(Measurement { name, value, std_error: Some(std_error) });
         };
         let train = self.look(machine, engine, self.train)?;
         let train_energy = mean_of(&train.energies);
-        add("free_energy.train", train_energy);
+        add(MetricName::FreeEnergy(On::Train), train_energy);
         if let Some(valid) = self.valid {
             let valid = self.look(machine, engine, valid)?;
             let energy = mean_of(&valid.energies);
-            add("free_energy.valid", energy);
-            add("free_energy_gap", (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)));
+            add(MetricName::FreeEnergy(On::Valid), energy);
+            add(
+                MetricName::FreeEnergyGap,
+                (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)),
+            );
             if let Some(logs) = &valid.pseudo {
-                add("pseudo_likelihood.valid", mean_of(logs));
+                add(MetricName::PseudoLikelihood(On::Valid), mean_of(logs));
             }
         }
         if let Some(logs) = &train.pseudo {
-            add("pseudo_likelihood.train", mean_of(logs));
+            add(MetricName::PseudoLikelihood(On::Train), mean_of(logs));
         }
         if let Some(chains) = chains {
             let clamp = Clamp::visible(machine);
@@ -127,15 +155,16 @@ impl<'d> Monitor<'d> {
                 infer(machine, engine, &clamp, &mut x, MeanField::default())?;
                 energies(machine, &clamp, &x)?
             };
-            add("free_energy.chains", mean_of(&found));
+            add(MetricName::ChainsFreeEnergy, mean_of(&found));
         }
-        add("reconstruction_error", mean_of(&train.echoes));
+        add(MetricName::ReconstructionError, mean_of(&train.echoes));
         let n = train.energies.len() as f64;
         let idle = |rows: &[usize]| rows.iter().filter(|&&r| r as f64 > 0.99 * n).count() as f64;
-        for (name, value) in
-            [("dead_units", idle(&train.off)), ("saturated_units", idle(&train.on))]
-        {
-            found.push(Measurement { name: name.into(), value, std_error: None });
+        for (name, value) in [
+            (MetricName::DeadUnits, idle(&train.off)),
+            (MetricName::SaturatedUnits, idle(&train.on)),
+        ] {
+            found.push(Measurement { name, value, std_error: None });
         }
         Ok(found)
     }
@@ -149,7 +178,7 @@ impl<'d> Monitor<'d> {
         let log_z = exact::log_partition(machine)?;
         let clamp = Clamp::visible(machine);
         let mut found = Vec::new();
-        for (name, data) in [("train", Some(self.train)), ("valid", self.valid)] {
+        for (on, data) in [(On::Train, Some(self.train)), (On::Valid, self.valid)] {
             let Some(data) = data else { continue };
             let mut logs = Vec::new();
             for rows in Self::chosen(data).chunks(PIECE) {
@@ -158,7 +187,7 @@ impl<'d> Monitor<'d> {
             }
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
-                name: format!("log_likelihood.{name}"),
+                name: MetricName::LogLikelihood(on),
                 value: mean - log_z,
                 std_error: Some(error),
             });
@@ -231,11 +260,11 @@ impl ClosedForm {
         if !posterior_factorises(machine, &clamp) || visible.iter().any(coupled) {
             return Ok(None);
         }
-        let discrete = |&l: &LayerId| machine.layer(l).units.is_discrete();
+        let finite = |&l: &LayerId| machine.layer(l).units.is_finite();
         Ok(Some(Self {
             folded: machine.without_offsets()?,
             hidden: free_layers(machine, &clamp),
-            has_pseudo: visible.iter().all(discrete),
+            has_pseudo: visible.iter().all(finite),
         }))
     }
 
@@ -253,7 +282,7 @@ impl ClosedForm {
             let sums = self.hidden.iter().zip(thetas).map(|(&l, theta)| {
                 let layer = self.folded.layer(l);
                 let theta = &theta[row * layer.len()..(row + 1) * layer.len()];
-                layer.units.log_partition(theta, &layer.precision)
+                layer.units.log_partition(theta, layer.own())
             });
             self.folded.constant() + own - sums.sum::<f64>()
         };
@@ -282,7 +311,7 @@ impl ClosedForm {
             x.set_means(l, theta, |theta| {
                 let layer = machine.layer(l);
                 for row in theta.chunks_exact_mut(layer.len()) {
-                    layer.units.mean_in_place(row, &layer.precision);
+                    layer.units.mean_in_place(row, layer.own());
                 }
             });
         }
@@ -294,7 +323,7 @@ impl Look {
     /// Counts binary hidden units that are almost surely off or on.
     fn count_idle(&mut self, machine: &Machine, posterior: &State) {
         let visible = machine.visible_layers();
-        let binary = |l: &LayerId| machine.layer(*l).units == Units::Binary;
+        let binary = |l: &LayerId| machine.layer(*l).units.is_zero_or_one();
         let hidden = machine.layer_ids().filter(|l| !visible.contains(l)).filter(binary);
         let hidden: Vec<LayerId> = hidden.collect();
         let n: usize = hidden.iter().map(|&l| machine.layer(l).len()).sum();

@@ -13,9 +13,10 @@
 
 use super::bound::{self, Terms};
 use super::log_partition::{Bracket, Sides, anneal};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::machine::{Base, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, Collapsed, MeanField, Tempering, Variates, independent, infer, posterior_factorises,
 };

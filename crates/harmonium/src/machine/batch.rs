@@ -2,7 +2,7 @@
 
 use super::{Layer, LayerId, Machine, Role, State};
 use crate::error::Error;
-use crate::units::Units;
+use crate::units::Storage;
 use harmonium_kernels::bits::BitMatrix;
 
 /// The values of the visible layers for a number of samples, and the weight of each.
@@ -97,17 +97,15 @@ impl Batch {
         let mut at = 0;
         for (l, out) in self.visible.iter().zip(&mut self.layers) {
             let (layer, out) = (machine.layer(*l), out.numbers());
-            match layer.units {
-                Units::Categorical { q } if !one_hot => {
-                    for &k in &values[at..at + layer.n_units()] {
-                        out.extend((0..q).map(|i| f64::from(u8::from(i as f64 == k))));
-                    }
-                    at += layer.n_units();
+            if layer.units.storage() == Storage::OneHot && !one_hot {
+                for &k in &values[at..at + layer.n_units()] {
+                    let entries = 0..layer.units.group();
+                    out.extend(entries.map(|i| f64::from(u8::from(i as f64 == k))));
                 }
-                _ => {
-                    out.extend_from_slice(&values[at..at + layer.len()]);
-                    at += layer.len();
-                }
+                at += layer.n_units();
+            } else {
+                out.extend_from_slice(&values[at..at + layer.len()]);
+                at += layer.len();
             }
         }
         self.weights.push(weight);
@@ -243,7 +241,7 @@ impl Columns {
             let width = if one_hot { layer.len() } else { layer.n_units() };
             let group = if one_hot { layer.units.group() } else { 1 };
             for (u, unit) in values[at..at + width].chunks_exact(group).enumerate() {
-                if let Some(i) = impossible(layer.units, unit) {
+                if let Some(i) = layer.units.impossible(unit) {
                     return Err(Error::Value {
                         units: if unit[i].is_finite() { layer.units.name() } else { "finite" },
                         layer: layer.name.clone(),
@@ -256,25 +254,5 @@ impl Columns {
             at += width;
         }
         Ok(())
-    }
-}
-
-/// The first entry of a unit that it cannot hold.
-fn impossible(units: Units, unit: &[f64]) -> Option<usize> {
-    if let Some(i) = unit.iter().position(|x| !x.is_finite()) {
-        return Some(i);
-    }
-    match units {
-        Units::Binary => unit.iter().position(|x| *x != 0.0 && *x != 1.0),
-        Units::Spin => unit.iter().position(|x| x.abs() != 1.0),
-        Units::Categorical { q } if unit.len() == 1 && q > 1 => {
-            (unit[0].fract() != 0.0 || unit[0] < 0.0 || unit[0] >= q as f64).then_some(0)
-        }
-        Units::Categorical { .. } => {
-            let wrong = unit.iter().position(|x| *x != 0.0 && *x != 1.0);
-            let ones = unit.iter().filter(|x| **x == 1.0).count();
-            wrong.or((ones != 1).then(|| unit.iter().rposition(|x| *x == 1.0).unwrap_or(0)))
-        }
-        Units::Gaussian => None,
     }
 }

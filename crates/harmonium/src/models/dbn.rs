@@ -12,7 +12,7 @@ use super::rbm::is_rbm;
 use super::{described, has_exactly};
 use crate::error::Error;
 use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, Weights};
-use crate::units::Units;
+use crate::units::Storage;
 
 /// A directed layer: the way down and the way up between two layers.
 ///
@@ -81,7 +81,7 @@ impl Dbn {
                     format!("found others between `{}` and `{}`", below.0.name, above.0.name);
                 return wrong("the same layers for recognition and generation", found);
             }
-            if above.0.units != Units::Binary {
+            if !above.0.units.is_zero_or_one() {
                 let found = format!("found {} units in `{}`", above.0.units.name(), above.0.name);
                 return wrong("binary units in the layers that directed ones meet in", found);
             }
@@ -155,7 +155,7 @@ impl Dbn {
             let weights = |m: &Machine| m.couplings()[0].weights.entries().len();
             let (below, above) =
                 (d.generative.layer(Directed::BELOW), d.recognition.layer(Directed::ABOVE));
-            let own = below.bias.len() + below.precision.len() + above.bias.len();
+            let own = below.bias.len() + below.own.len() + above.bias.len();
             own + weights(&d.generative) + if d.is_tied() { 0 } else { weights(&d.recognition) }
         };
         self.directed.iter().map(both).sum::<usize>() + self.top.n_parameters()
@@ -209,7 +209,7 @@ fn is_top(machine: &Machine) -> bool {
     let roles: Vec<Role> = machine.layers().iter().map(|l| l.role).collect();
     let labels = || {
         let layer = machine.layer(Dbn::LABELS);
-        layer.n_units() == 1 && matches!(layer.units, Units::Categorical { .. })
+        layer.n_units() == 1 && layer.units.storage() == Storage::OneHot
     };
     let with_labels = roles == [Role::Visible, Role::Visible, Role::Hidden]
         && has_exactly(machine, &[(0, 2), (1, 2)])

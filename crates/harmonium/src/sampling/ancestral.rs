@@ -9,10 +9,9 @@
 
 use super::walk::{Heat, Response, Walk};
 use super::{Clamp, Label, natural_parameters};
+use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
-use crate::machine::{
-    Batch, Engine, Layer, LayerId, LayerState, Machine, Meaning, Precision, Role, State,
-};
+use crate::machine::{Batch, Layer, LayerId, LayerState, Machine, Meaning, Role, State};
 use crate::models::{Dbn, Directed};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::Stream;
@@ -51,8 +50,8 @@ pub struct DbnEngine {
 
 impl DbnEngine {
     /// Lays out every part.
-    pub fn new(dbn: &Dbn, precision: Precision) -> Self {
-        let lay = |m: &Machine| Engine::with_precision(m, precision);
+    pub fn new(dbn: &Dbn, precision: Arithmetic) -> Self {
+        let lay = |m: &Machine| Engine::with_arithmetic(m, precision);
         Self {
             generative: dbn.directed().iter().map(|d| lay(&d.generative)).collect(),
             recognition: dbn.directed().iter().map(|d| lay(&d.recognition)).collect(),

@@ -8,8 +8,9 @@ use super::Clamp;
 use super::gibbs::{mark, sample_sweeps};
 use super::mean_field::{Convergence, until_still};
 use super::walk::{Heat, Response, Walk};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, Machine, Meaning, State};
+use crate::machine::{Machine, Meaning, State};
 use harmonium_kernels::random::Stream;
 
 /// One Gibbs sweep at each inverse temperature, in the order given.

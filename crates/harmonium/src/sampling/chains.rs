@@ -2,9 +2,10 @@
 
 use super::gibbs::open_sweeps;
 use super::{Clamp, gibbs};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
-use crate::units::Draw;
+use crate::machine::{Base, LayerId, Machine, State};
+use crate::units::{Draw, OwnParameters};
 use harmonium_kernels::random::{Site, Stream};
 
 /// Persistent Gibbs chains (Tieleman 2008): one row each.
@@ -87,7 +88,8 @@ pub fn independent(
             let mut theta = base.bias_in(LayerId(i), row).to_vec();
             let site = Site::new(row, 0, i);
             let draw = Draw { stream, site, start: 0 };
-            layer.units.sample_in_place(&mut theta, &base.precision[i], draw);
+            let own = OwnParameters::new(&base.own[i], layer.len());
+            layer.units.sample_in_place(&mut theta, own, draw);
             x.set_row(LayerId(i), row, &theta)?;
         }
     }

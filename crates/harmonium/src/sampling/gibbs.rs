@@ -6,8 +6,9 @@
 use super::Clamp;
 use super::packed;
 use super::walk::{Heat, Response, Walk, in_tasks};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, LayerId, Machine, Meaning, State};
+use crate::machine::{LayerId, Machine, Meaning, State};
 use harmonium_kernels::random::Stream;
 
 /// Runs `n_sweeps` sweeps in every row; row `r` and sweep `s` address their own variates.
@@ -41,20 +42,24 @@ pub(super) fn sample_sweeps(
     if sweeps.is_empty() {
         return;
     }
-    if walk.by_kernels() {
-        for sweep in sweeps {
-            for &l in walk.engine.schedule().iter().flatten() {
-                packed::visit_all_rows(&walk, x, l, Response::Sample { stream, sweep });
+    match walk.engine {
+        Engine::Packed(engine) => {
+            for sweep in sweeps {
+                for &l in engine.schedule().iter().flatten() {
+                    let response = Response::Sample { stream, sweep };
+                    packed::visit_all_rows(&walk, engine, x, l, response);
+                }
             }
         }
-        return;
-    }
-    in_tasks(x, |rows, scratch| {
-        let all: Vec<usize> = (0..rows.n).collect();
-        for sweep in sweeps.clone() {
-            walk.sweep(rows, &all, scratch, Response::Sample { stream, sweep });
+        Engine::Reference(engine) => {
+            in_tasks(x, |rows, scratch| {
+                let all: Vec<usize> = (0..rows.n).collect();
+                for sweep in sweeps.clone() {
+                    walk.sweep(engine, rows, &all, scratch, Response::Sample { stream, sweep });
+                }
+            });
         }
-    });
+    }
 }
 
 /// Sweeps over everything, without the last block of the last sweep.

@@ -8,8 +8,9 @@
 //! section 6: classification by free energy).
 
 use super::natural_parameters;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, Machine, State, Weights, own_energy};
+use crate::machine::{Machine, State, Weights};
 use crate::models::Dbn;
 use crate::units::log_sum_exp;
 
@@ -103,7 +104,7 @@ impl TopSums {
             let mut mean = vec![0.0; layer.len()];
             for (p, class) in p.iter().zip(&self.classes).filter(|(p, _)| **p > 0.0) {
                 let mut given: Vec<f64> = theta.iter().zip(class).map(|(t, u)| t + u).collect();
-                layer.units.mean_in_place(&mut given, &layer.precision);
+                layer.units.mean_in_place(&mut given, layer.own());
                 mean.iter_mut().zip(given).for_each(|(m, g)| *m += p * g);
             }
             means.extend(mean);
@@ -124,12 +125,12 @@ impl TopSums {
         let (below, above) = (machine.layer(Dbn::BELOW_TOP), machine.layer(hidden));
         let mut logs = vec![0.0; self.n_classes()];
         for (row, theta) in thetas.chunks_exact(above.len()).enumerate() {
-            let own = own_energy(&below.bias, &below.precision, x.row(Dbn::BELOW_TOP, row));
+            let own = below.energy(x.row(Dbn::BELOW_TOP, row));
             for (y, (log, class)) in logs.iter_mut().zip(&self.classes).enumerate() {
                 let given: Vec<f64> = theta.iter().zip(class).map(|(t, u)| t + u).collect();
                 let label = if n_layers == 3 { machine.layer(Dbn::LABELS).bias[y] } else { 0.0 };
                 *log = label - machine.constant() - own
-                    + above.units.log_partition(&given, &above.precision);
+                    + above.units.log_partition(&given, above.own());
             }
             f(&logs, theta);
         }

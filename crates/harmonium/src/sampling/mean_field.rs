@@ -8,9 +8,10 @@
 use super::Clamp;
 use super::gibbs::mark;
 use super::walk::{Heat, Response, Walk, in_tasks};
-use super::{means, packed};
+use super::{fast_mean_field, packed};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, LayerId, Machine, Meaning, State};
+use crate::machine::{LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -97,35 +98,26 @@ pub fn start_outwards(
     clamp: &Clamp,
     x: &mut State,
 ) -> Result<(), Error> {
-    let offsets: Vec<Vec<f64>> = machine.layers().iter().map(|l| l.offset.clone()).collect();
-    start_outwards_of_engine(machine, engine, &offsets, clamp, x)
-}
-
-/// The same for an engine that has learned since the machine was written.
-pub(crate) fn start_outwards_of_engine(
-    machine: &Machine,
-    engine: &Engine,
-    offsets: &[Vec<f64>],
-    clamp: &Clamp,
-    x: &mut State,
-) -> Result<(), Error> {
     clamp.check(machine, x.n_rows())?;
     x.check(machine)?;
     let mut waiting: Vec<LayerId> = machine.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
     for &l in &waiting {
-        x.set_layer(l, &offsets[l.0].repeat(x.n_rows()));
+        x.set_layer(l, &engine.offsets()[l.0].repeat(x.n_rows()));
     }
     mark(x, clamp, Meaning::Means);
     let mut at_rest = State::zeros(machine, 1)?;
-    machine.layer_ids().zip(offsets).for_each(|(l, offset)| at_rest.set_layer(l, offset));
+    machine.layer_ids().zip(engine.offsets()).for_each(|(l, offset)| at_rest.set_layer(l, offset));
     let sees = |l: LayerId, waiting: &[LayerId]| {
         machine.layer_ids().any(|m| m != l && machine.coupled(l, m) && !waiting.contains(&m))
     };
     while let Some(next) = waiting.iter().position(|&l| sees(l, &waiting)) {
         let l = waiting[next];
         let waits = |m: LayerId| waiting.contains(&m);
-        if !means::start(engine, l, waits, &mut at_rest, x) {
-            visit_means(engine, clamp, x, &[l]);
+        match engine {
+            Engine::Packed(engine) if fast_mean_field::knows(engine, l) => {
+                fast_mean_field::start(engine, l, waits, &mut at_rest, x);
+            }
+            _ => visit_means(engine, clamp, x, &[l]),
         }
         waiting.remove(next);
     }
@@ -141,29 +133,31 @@ pub(super) fn until_still(
     response: Response,
 ) -> Convergence {
     let n_rows = x.n_rows();
-    let reports = if means::fits(&walk, response) {
-        means::until_still(&walk, x, max_sweeps, tolerance)
-    } else if walk.by_kernels() {
-        let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
-            change.clear();
-            change.resize(n_rows, 0.0);
-            for &l in walk.engine.schedule().iter().flatten() {
-                packed::visit(&walk, x, l, active, response, change);
-            }
-        };
-        vec![iterate(n_rows, max_sweeps, tolerance, &mut sweep)]
-    } else {
-        in_tasks(x, |rows, scratch| {
+    let reports = match walk.engine {
+        Engine::Packed(engine) if fast_mean_field::fits(&walk, engine, response) => {
+            fast_mean_field::until_still(&walk, engine, x, max_sweeps, tolerance)
+        }
+        Engine::Packed(engine) => {
+            let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
+                change.clear();
+                change.resize(n_rows, 0.0);
+                for &l in engine.schedule().iter().flatten() {
+                    packed::visit(&walk, engine, x, l, active, response, change);
+                }
+            };
+            vec![iterate(n_rows, max_sweeps, tolerance, &mut sweep)]
+        }
+        Engine::Reference(engine) => in_tasks(x, |rows, scratch| {
             let n = rows.n;
             let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
                 scratch.change.clear();
-                walk.sweep(rows, active, scratch, response);
+                walk.sweep(engine, rows, active, scratch, response);
                 // A walk with nothing free has moved nothing.
                 scratch.change.resize(n, 0.0);
                 change.clone_from(&scratch.change);
             };
             iterate(n, max_sweeps, tolerance, &mut sweep)
-        })
+        }),
     };
     Convergence {
         sweeps: reports.iter().map(|r| r.0).max().unwrap_or(0),

@@ -10,8 +10,9 @@ use super::chains::independent;
 use super::collapsed::{Collapsed, Variates};
 use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::machine::{Base, LayerId, Machine, State};
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -191,7 +192,7 @@ impl Tempering {
             let x = &self.replicas;
             let differences: Vec<f64> = (0..x.n_rows())
                 .into_par_iter()
-                .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(x, row))
+                .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(machine, x, row))
                 .collect();
             let gaps: Vec<f64> = self.betas.windows(2).map(|b| b[0] - b[1]).collect();
             let log_ratio = |i: usize, k: usize| gaps[k] * (differences[i] - differences[i + 1]);

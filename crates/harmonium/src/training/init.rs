@@ -7,8 +7,7 @@
 use super::plan::Plan;
 use super::trainer::purpose;
 use crate::error::Error;
-use crate::machine::{Batch, Columns, Coupling, Machine, Role, Weights};
-use crate::units::gaussian::PRECISION;
+use crate::machine::{Batch, Columns, Coupling, LayerId, Machine, Role, Weights};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::{Site, Stream};
 
@@ -28,10 +27,7 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
             Role::Hidden => neutral,
             Role::Visible => {
                 let variance = variances.next().unwrap_or_default();
-                for (g, v) in layer.precision.iter_mut().zip(variance) {
-                    *g = (1.0 / v.max(f64::MIN_POSITIVE))
-                        .clamp(*PRECISION.start(), *PRECISION.end());
-                }
+                layer.units.set_own_from_variance(&mut layer.own, &variance);
                 means.next().unwrap_or(neutral)
             }
         };
@@ -66,9 +62,9 @@ fn clear_inside_units(machine: &mut Machine) {
 /// Weighted mean and variance of every entry of the visible layers.
 fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let visible = machine.visible_layers();
-    let discrete = visible.iter().all(|&l| machine.layer(l).units.is_discrete());
-    if discrete && Columns::of(machine).entries() == data.n_columns() {
-        // Variances are those of Gaussian units only.
+    let own_nothing = |&l: &LayerId| machine.layer(l).units.own_parameters().is_empty();
+    if visible.iter().all(own_nothing) && Columns::of(machine).entries() == data.n_columns() {
+        // Variances are for own parameters only.
         let mut means = data.column_means();
         let rest = visible.iter().map(|&l| {
             let rest = means.split_off(machine.layer(l).len());

@@ -1,11 +1,13 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
     ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Tempered,
 };
-use crate::machine::{Machine, Precision};
+use crate::machine::Machine;
+use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
@@ -178,11 +180,17 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// The defaults, for a number of passes over the data.
+    #[must_use]
+    pub fn for_epochs(epochs: u64) -> Self {
+        Self { epochs, ..Self::default() }
+    }
+
     /// The defaults for a machine: gentler where Gaussian units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
-        if machine.layers().iter().any(|l| !l.units.is_discrete()) {
+        if machine.layers().iter().any(|l| !l.units.is_finite()) {
             plan.learning_rate = 0.001;
             plan.clip = Some(10.0);
         }
@@ -255,18 +263,18 @@ impl Plan {
         let plain = self.optimizer == OptimizerKind::Sgd
             && self.sparsity_target.is_none()
             && self.max_norm.is_none();
-        let bits = machine.layers().iter().all(|l| l.units.is_discrete());
+        let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 
     /// The precision of the engine.
-    pub(super) fn engine_precision(&self, machine: &Machine) -> Precision {
+    pub(super) fn engine_precision(&self, machine: &Machine) -> Arithmetic {
         match self.precision {
-            Numbers::F64 => Precision::F64,
-            Numbers::I16 => Precision::I16,
-            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Precision::F64,
-            Numbers::Auto if self.learns_in_engine(machine) => Precision::I16,
-            Numbers::F32 | Numbers::Auto => Precision::F32,
+            Numbers::F64 => Arithmetic::F64,
+            Numbers::I16 => Arithmetic::I16,
+            Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Arithmetic::F64,
+            Numbers::Auto if self.learns_in_engine(machine) => Arithmetic::I16,
+            Numbers::F32 | Numbers::Auto => Arithmetic::F32,
         }
     }
 
@@ -307,8 +315,8 @@ impl Plan {
 
     pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {
         match self.optimizer {
-            OptimizerKind::Sgd => Box::new(Sgd::new(machine)),
-            OptimizerKind::Adam => Box::new(Adam::new(machine)),
+            OptimizerKind::Sgd => Box::new(Sgd::new(Moments::lengths(machine))),
+            OptimizerKind::Adam => Box::new(Adam::new(Moments::lengths(machine))),
         }
     }
 }

@@ -1,27 +1,24 @@
 //! The loop.
 
-use super::awake::Awake;
+use super::driver::{Stop, drive};
+use super::epoch_data::{EpochData, Presented};
+use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use super::source::Presented;
+use crate::engine::{Arithmetic, Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::{
-    Batch, Columns, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows,
-    Squares, State,
-};
+use crate::machine::{Batch, Columns, LayerId, Machine, Role};
+use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
-use crate::sampling::Convergence;
-use crate::units::Units;
-use crate::units::gaussian::PRECISION;
+use crate::progress::Silent;
 use harmonium_data::{Dataset, Values};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
-use serde::Serialize;
 use std::borrow::Cow;
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// What the variates of a run are used for: the first fork of its stream.
@@ -49,108 +46,20 @@ const NORM_STEPS: u64 = 250;
 /// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
 const FEW_SWEEPS: f64 = 2.0;
 
-/// What one update did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct StepReport {
-    /// Updates done, this one included.
-    pub step: u64,
-    /// The learning rate it used.
-    pub learning_rate: f64,
-    /// Norm of the gradient.
-    pub gradient_norm: f64,
-    /// Norm of the update of the weights over that of the weights; 0.001 is healthy.
-    pub update_ratio: f64,
-    /// How mean field went on the data side, if it ran.
-    pub convergence: Option<Convergence>,
-}
-
-/// What observers see.
-pub struct View<'t, 'd> {
-    trainer: &'t Trainer<'d>,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// The last update.
-    pub report: StepReport,
-}
-
-impl View<'_, '_> {
-    /// The machine after the update.
-    pub fn machine(&self) -> &Machine {
-        self.trainer.machine()
-    }
-
-    /// The same, laid out for sampling.
-    pub fn engine(&self) -> &Engine {
-        &self.trainer.engine
-    }
-
-    /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> Checkpoint {
-        self.trainer.checkpoint()
-    }
-
-    /// Samples of the model that the rule keeps, if it keeps any.
-    pub fn chains(&self) -> Option<&State> {
-        self.trainer.negative.chains()
-    }
-
-    /// Updates the whole run will do.
-    pub fn n_steps(&self) -> u64 {
-        self.trainer.progress().n_steps
-    }
-}
-
-/// Why a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
-    /// All epochs are done.
-    Finished,
-    /// An observer ended it, and said why.
-    Observer(String),
-    /// A number was none ([`Error::Diverged`]); the machine is the last that was looked at before
-    /// that step.
-    Diverged(Error),
-}
-
-/// What is left of a run.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The trained machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epochs: u64,
-    /// Updates done.
-    pub steps: u64,
-    /// Why it ended.
-    pub stop: Stop,
-}
-
-/// A complete state of training: continuing from it equals never having stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
-    /// The machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// Batches done of the epoch under way.
-    pub batches_done: u64,
-    /// Chains, moments of the optimiser, running means.
-    pub state: Snapshot,
-}
-
 /// Trains one machine on one set of data.
 pub struct Trainer<'d> {
     /// The machine; while the engine learns by itself, as it was when last looked at.
     machine: Machine,
     engine: Engine,
     /// The engine's own learning, where the plan allows it.
-    learner: Option<Learner>,
+    learner: Option<EngineLearner>,
     /// What the engine would write back now, once somebody looked.
     current: OnceLock<Machine>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
     norms: [f64; 2],
-    source: Presented<'d>,
-    /// What the source presents in the epoch under way.
+    /// Makes the data of the next epoch, where epochs differ.
+    source: Option<Box<dyn EpochData + 'd>>,
+    /// What is presented in the epoch under way.
     data: Cow<'d, Dataset>,
     plan: Plan,
     penalties: Penalties,
@@ -194,16 +103,17 @@ impl<'d> Trainer<'d> {
         epoch: u64,
     ) -> Result<Self, Error> {
         plan.check()?;
-        let data = source.in_epoch(epoch)?;
+        let (data, source) = source.in_epoch(epoch)?;
         check_data(&machine, &data)?;
         let (positive, negative) = plan.sides(&machine)?;
         let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
             engine.expect_updates();
         }
-        let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
+        let fused = engine.packed().filter(|_| plan.learns_in_engine(&machine));
+        let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
-            learner: fused.then(|| Learner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
+            learner,
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],
@@ -238,24 +148,38 @@ impl<'d> Trainer<'d> {
         data: impl Into<Presented<'d>>,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        let (machine, epoch) = (checkpoint.machine.clone(), checkpoint.epoch);
-        let copies = vec![1.0; machine.layers().len()];
-        let mut trainer = Self::with_copies(machine, data.into(), plan, &copies, epoch)?;
+        let copies = vec![1.0; checkpoint.machine()?.layers().len()];
+        Self::resume_with_copies(checkpoint, data.into(), plan, &copies)
+    }
+
+    /// The same for a machine whose layers count what they receive several times.
+    pub(super) fn resume_with_copies(
+        checkpoint: &Checkpoint,
+        data: Presented<'d>,
+        plan: &Plan,
+        copies: &[f64],
+    ) -> Result<Self, Error> {
+        let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
+        let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
         let state = &checkpoint.state;
         trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
         trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if let Some(learner) = &mut trainer.learner {
-            let mut velocity = Sgd::new(&trainer.machine);
-            velocity.import(&trainer.machine, &optimizer)?;
-            let Moments { bias, weights, .. } = velocity.into_velocity();
-            learner.set_weight_velocity(&trainer.machine, &trainer.engine, &weights);
+        if let (Some(learner), Some(packed)) = (&mut trainer.learner, trainer.engine.packed_mut()) {
+            let mut sgd = Sgd::new(Moments::lengths(&trainer.machine));
+            sgd.import(&optimizer)?;
+            let mut velocity = Moments::zeros(&trainer.machine);
+            for (slice, stored) in velocity.slices_mut().into_iter().zip(sgd.velocity()) {
+                slice.copy_from_slice(stored);
+            }
+            let Moments { bias, weights, .. } = velocity;
+            learner.set_weight_velocity(&trainer.machine, packed, &weights);
             learner.bias_velocity = bias;
             let engine = state.nested("engine");
-            trainer.engine.import(&trainer.machine, |name, len| engine.get(name, len))?;
+            packed.import(&trainer.machine, |name, len| engine.get(name, len))?;
         } else {
-            trainer.optimizer.import(&trainer.machine, &optimizer)?;
+            trainer.optimizer.import(&optimizer)?;
         }
         for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
             let key = format!("activity.{}", layer.name);
@@ -271,13 +195,14 @@ impl<'d> Trainer<'d> {
         state.nest("positive", self.positive.export(&self.machine));
         state.nest("negative", self.negative.export(&self.machine));
         state.insert("norms", self.norms.to_vec());
-        if let Some(learner) = &self.learner {
+        if let (Some(learner), Some(packed)) = (&self.learner, self.engine.packed()) {
             let mut velocity = Moments::zeros(&self.machine);
             velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(&self.machine, &self.engine);
-            state.nest("optimizer", Sgd::from_velocity(velocity).export());
+            velocity.weights = learner.weight_velocity(&self.machine, packed);
+            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
+            state.nest("optimizer", Sgd::from_velocity(slices).export());
             let mut engine = Snapshot::default();
-            for (name, values) in self.engine.export(&self.machine) {
+            for (name, values) in packed.export(&self.machine) {
                 engine.insert(name, values);
             }
             state.nest("engine", engine);
@@ -288,83 +213,46 @@ impl<'d> Trainer<'d> {
             state.insert(format!("activity.{}", layer.name), activity.clone());
         }
         Checkpoint {
-            machine: self.machine().clone(),
+            body: Body::Machine(self.machine().clone()),
+            stage: None,
             epoch: self.epoch,
             batches_done: self.batches_done,
             state,
+            observers: BTreeMap::new(),
         }
     }
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        let Some(learner) = &self.learner else { return &self.machine };
-        if self.stale() {
-            return &self.machine;
-        }
+        let learned = self.engine.packed().filter(|packed| {
+            let untouched = self.epoch == 0 && self.batches_done == 0;
+            self.learner.is_some() && !untouched && packed.is_finite()
+        });
+        let Some(packed) = learned else { return &self.machine };
         self.current.get_or_init(|| {
             let mut machine = self.machine.clone();
-            self.engine.write_back(&mut machine, learner.offsets());
+            packed.write_back(&mut machine);
             machine
         })
-    }
-
-    /// Whether the engine holds nothing to write back: before the first step, or after numbers
-    /// that are none.
-    fn stale(&self) -> bool {
-        let untouched = self.epoch == 0 && self.batches_done == 0;
-        untouched || !Learner::is_finite(&self.engine)
-    }
-
-    /// Ends the run and gives the machine away.
-    pub fn finish(self, stop: Stop) -> Outcome {
-        let steps = self.progress().step;
-        Outcome { machine: self.machine().clone(), epochs: self.epoch, steps, stop }
     }
 
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
-        let step = self.epoch * per_epoch + self.batches_done;
-        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+        Progress::new(self.epoch, self.batches_done, per_epoch, self.plan.epochs)
     }
 
     fn batches_per_epoch(&self) -> u64 {
         self.data.n_rows().div_ceil(self.plan.batch) as u64
     }
 
-    /// Trains until the plan is done, an observer breaks, or a number is none.
+    /// Trains until the plan is done, an observer breaks, or a number is not finite.
     ///
     /// # Errors
     ///
-    /// If an estimator cannot do its work (too many terms, no memory).
+    /// If an estimator or an observer cannot do its work (too many terms, no memory, no disk).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
-        let parallel = Learner::is_parallel(&self.engine, 2 * self.plan.batch);
-        let _awake = if self.learner.is_some() && parallel { Awake::new() } else { None };
-        while self.epoch < self.plan.epochs {
-            let report = match self.step() {
-                Ok(report) => report,
-                Err(error @ Error::Diverged { .. }) => return Ok(Stop::Diverged(error)),
-                Err(error) => return Err(error),
-            };
-            let ended = self.batches_done == 0;
-            let view = View { trainer: self, epoch: self.epoch, report };
-            for observer in observers.iter_mut() {
-                let mut flow = observer.updated(&view);
-                if flow.is_continue() && ended {
-                    flow = observer.epoch_ended(&view);
-                }
-                if let ControlFlow::Break(reason) = flow {
-                    return Ok(Stop::Observer(reason));
-                }
-            }
-        }
-        Ok(Stop::Finished)
-    }
-
-    /// One update.
-    fn step(&mut self) -> Result<StepReport, Error> {
-        self.present();
-        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+        drive(self, observers, &mut Silent)
     }
 
     /// One update without the machine: both sides go to the engine as they are.
@@ -375,7 +263,7 @@ impl<'d> Trainer<'d> {
         }
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
-        let settings = Settings {
+        let settings = StepRates {
             rate,
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
@@ -389,7 +277,6 @@ impl<'d> Trainer<'d> {
         let context = |(k, stream)| Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: self.learner.as_ref().map(Learner::offsets),
             batch: &self.batch,
             k,
             stream,
@@ -401,14 +288,15 @@ impl<'d> Trainer<'d> {
             Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
             Side::Particles { state: model, weights, pending, draw, data_means: known },
             Some(learner),
-        ) = (data, model, &mut self.learner)
+            Some(packed),
+        ) = (data, model, &mut self.learner, self.engine.packed_mut())
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
         let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
         let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
-        if !Learner::is_finite(&self.engine) {
+        let squares = learner.step(packed, &mut [data, model], &settings);
+        if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         }
@@ -418,7 +306,7 @@ impl<'d> Trainer<'d> {
         if self.plan.center && self.plan.offset_rate > 0.0 {
             for (l, layer) in self.machine.layers().iter().enumerate() {
                 if layer.role == Role::Hidden {
-                    learner.recenter(LayerId(l), self.plan.offset_rate);
+                    learner.recenter(packed, LayerId(l), self.plan.offset_rate);
                 }
             }
         }
@@ -452,7 +340,9 @@ impl<'d> Trainer<'d> {
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
             if self.epoch < self.plan.epochs {
-                self.data = self.source.in_epoch(self.epoch)?;
+                if let Some(source) = &self.source {
+                    self.data = Cow::Owned(source.in_epoch(self.epoch)?);
+                }
             }
             self.shuffle();
         }
@@ -500,7 +390,6 @@ impl<'d> Trainer<'d> {
         let context = Context {
             machine: &self.machine,
             engine: &self.engine,
-            offsets: None,
             batch: &self.batch,
             k,
             stream,
@@ -528,7 +417,7 @@ impl<'d> Trainer<'d> {
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
         self.batch.clear();
         let entries = Columns::of(&self.machine).entries();
-        let as_bits = self.engine.precision() != Precision::F64
+        let as_bits = self.engine.arithmetic() != Arithmetic::F64
             && self.data.is_bits()
             && entries == self.data.n_columns();
         // Those of the next batch come while this one is learned from.
@@ -584,6 +473,40 @@ impl<'d> Trainer<'d> {
     }
 }
 
+impl Learner for Trainer<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        self.present();
+        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn is_done(&self) -> bool {
+        self.epoch >= self.plan.epochs
+    }
+
+    fn body(&self) -> Body {
+        Body::Machine(self.machine().clone())
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint()
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        let (machine, engine) = (self.machine(), &self.engine);
+        Some(Watched { machine, engine, chains: self.negative.chains(), data: None })
+    }
+
+    fn is_parallel(&self) -> bool {
+        let rows = 2 * self.plan.batch;
+        let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
+        self.learner.is_some() && self.engine.packed().is_some_and(parallel)
+    }
+}
+
 /// The norm of the gradient, and that of the update of the weights over that of the weights.
 fn norms(squares: Squares) -> [f64; 2] {
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
@@ -611,10 +534,11 @@ impl Ascent<'_> {
         gradient: &mut Moments,
         optimizer: &mut dyn Optimizer,
     ) -> Result<Option<[f64; 2]>, Error> {
-        to_log_precision(machine, gradient);
+        to_learning_scales(machine, gradient);
         self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
         let norm = gradient.norm();
-        let update = optimizer.update(gradient, self.rate, self.momentum);
+        optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
+        let update = &*gradient;
         if !norm.is_finite() || !update.is_finite() {
             return Ok(None);
         }
@@ -625,11 +549,15 @@ impl Ascent<'_> {
     }
 }
 
-/// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a
-/// logarithmic scale, where they cannot become negative.
-fn to_log_precision(machine: &Machine, gradient: &mut Moments) {
-    for (layer, g) in machine.layers().iter().zip(&mut gradient.precision) {
-        g.iter_mut().zip(&layer.precision).for_each(|(g, p)| *g *= p);
+/// The slopes of own parameters along the scales on which they are learned: precisions on a
+/// logarithmic one, where they cannot become negative.
+fn to_learning_scales(machine: &Machine, gradient: &mut Moments) {
+    for (layer, gradient) in machine.layers().iter().zip(&mut gradient.own) {
+        let rows = gradient.chunks_exact_mut(layer.len()).enumerate();
+        for (parameter, (k, row)) in layer.units.own_parameters().iter().zip(rows) {
+            let entries = row.iter_mut().zip(layer.own().row(k));
+            entries.for_each(|(g, own)| *g = parameter.gradient(*own, *g));
+        }
     }
 }
 
@@ -654,12 +582,16 @@ fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error
     refused
 }
 
-/// Adds `scale` times an update; precisions move on a logarithmic scale inside their bounds.
+/// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.
 fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
     for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
         add_scaled(&mut layer.bias, scale, &update.bias[l]);
-        for (g, u) in layer.precision.iter_mut().zip(&update.precision[l]) {
-            *g = (*g * (scale * u).exp()).clamp(*PRECISION.start(), *PRECISION.end());
+        let len = layer.len();
+        let rows = layer.own.chunks_exact_mut(len).zip(update.own[l].chunks_exact(len));
+        for (parameter, (own, steps)) in layer.units.own_parameters().iter().zip(rows) {
+            for (own, u) in own.iter_mut().zip(steps) {
+                *own = parameter.moved(*own, scale * u);
+            }
         }
     }
     for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
@@ -679,7 +611,7 @@ fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
 pub(super) fn check_data(machine: &Machine, data: &Dataset) -> Result<(), Error> {
     let columns = Columns::of(machine);
     columns.accept(data.n_columns(), machine)?;
-    let binary = |l: LayerId| machine.layer(l).units == Units::Binary;
+    let binary = |l: LayerId| machine.layer(l).units.is_zero_or_one();
     let bits = data.is_sampled() || matches!(data.table().values(), Values::Bits(_));
     if bits && machine.visible_layers().into_iter().all(binary) {
         return Ok(());

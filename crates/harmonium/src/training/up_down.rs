@@ -13,18 +13,23 @@
 //! under the recognition distribution, so it raises the bound; the sleep step brings $q$ closer to
 //! the posterior on samples of the model, which is not quite the gradient of the bound.
 
-use super::dbn::{DbnCheckpoint, RowBuffer, Stage};
-use super::plan::{Plan, Rule};
-use super::trainer::{Ascent, StepReport, purpose};
+use super::dbn::{RowBuffer, check_refinement};
+use super::driver::{Stop, drive};
+use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
+use super::plan::Plan;
+use super::trainer::{Ascent, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
-use crate::machine::{Batch, Precision};
-use crate::models::Dbn;
+use crate::machine::Batch;
+use crate::models::{Body, Dbn};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
+use crate::progress::Silent;
 use crate::sampling::{DbnEngine, DbnState, Pass, Way, generate, recognise};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
+use std::collections::BTreeMap;
 
 /// The gradient of $\langle\ln p(x_l \mid x_{l+1})\rangle$ with respect to the generative machine
 /// of directed layer `l`, over the rows of `x` with their weights.
@@ -105,19 +110,15 @@ impl<'d> UpDown<'d> {
     ///
     /// If the data does not fit, a setting is out of range, or the rule has no samples.
     pub fn new(dbn: Dbn, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
-        plan.check()?;
-        if plan.rule == Rule::Exact {
-            let range = "one that samples the top RBM (cd, pcd or pt): the way down starts there";
-            return Err(Error::Setting { name: "rule", value: "exact".into(), range });
-        }
+        check_refinement(plan)?;
         let (positive, negative) = plan.sides(dbn.top())?;
-        let rest = |m: &dyn Fn(usize) -> Sgd| (0..dbn.directed().len()).map(m).collect();
+        let at_rest = |machine| Sgd::new(Moments::lengths(machine));
         let mut up_down = Self {
-            generative: rest(&|l| Sgd::new(&dbn.directed()[l].generative)),
-            recognition: rest(&|l| Sgd::new(&dbn.directed()[l].recognition)),
-            top: Sgd::new(dbn.top()),
+            generative: dbn.directed().iter().map(|d| at_rest(&d.generative)).collect(),
+            recognition: dbn.directed().iter().map(|d| at_rest(&d.recognition)).collect(),
+            top: at_rest(dbn.top()),
             // Quantised copies remember when their scales were chosen; these must not.
-            engine: DbnEngine::new(&dbn, Precision::F32),
+            engine: DbnEngine::new(&dbn, Arithmetic::F32),
             rows: RowBuffer::new(&dbn, data)?,
             penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
             plan: plan.clone(),
@@ -139,20 +140,15 @@ impl<'d> UpDown<'d> {
     /// # Errors
     ///
     /// If the checkpoint does not fit the data or the plan.
-    pub fn resume(
-        checkpoint: &DbnCheckpoint,
-        data: &'d Dataset,
-        plan: &Plan,
-    ) -> Result<Self, Error> {
-        let mut up_down = Self::new(checkpoint.dbn.clone(), data, plan)?;
+    pub fn resume(checkpoint: &Checkpoint, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        let mut up_down = Self::new(checkpoint.dbn()?.clone(), data, plan)?;
         let (state, dbn) = (&checkpoint.state, &up_down.dbn);
         up_down.positive.import(dbn.top(), &state.nested("positive"))?;
         up_down.negative.import(dbn.top(), &state.nested("negative"))?;
-        up_down.top.import(dbn.top(), &state.nested("top"))?;
-        for (l, part) in dbn.directed().iter().enumerate() {
-            let (down, up) = (format!("generative.{l}"), format!("recognition.{l}"));
-            up_down.generative[l].import(&part.generative, &state.nested(&down))?;
-            up_down.recognition[l].import(&part.recognition, &state.nested(&up))?;
+        up_down.top.import(&state.nested("top"))?;
+        for l in 0..dbn.directed().len() {
+            up_down.generative[l].import(&state.nested(&format!("generative.{l}")))?;
+            up_down.recognition[l].import(&state.nested(&format!("recognition.{l}")))?;
         }
         (up_down.epoch, up_down.batches_done) = (checkpoint.epoch, checkpoint.batches_done);
         up_down.shuffle();
@@ -160,7 +156,7 @@ impl<'d> UpDown<'d> {
     }
 
     /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> DbnCheckpoint {
+    pub fn checkpoint(&self) -> Checkpoint {
         let mut state = Snapshot::default();
         state.nest("positive", self.positive.export(self.dbn.top()));
         state.nest("negative", self.negative.export(self.dbn.top()));
@@ -169,8 +165,14 @@ impl<'d> UpDown<'d> {
             state.nest(&format!("generative.{l}"), down.export());
             state.nest(&format!("recognition.{l}"), up.export());
         }
-        let (epoch, batches_done) = (self.epoch, self.batches_done);
-        DbnCheckpoint { stage: Stage::Refine, dbn: self.dbn.clone(), epoch, batches_done, state }
+        Checkpoint {
+            body: Body::Dbn(self.dbn.clone()),
+            stage: Some(Stage::Refine),
+            epoch: self.epoch,
+            batches_done: self.batches_done,
+            state,
+            observers: BTreeMap::new(),
+        }
     }
 
     /// The network as it is now.
@@ -181,87 +183,23 @@ impl<'d> UpDown<'d> {
     /// Where the refinement is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
-        let step = self.epoch * per_epoch + self.batches_done;
-        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+        Progress::new(self.epoch, self.batches_done, per_epoch, self.plan.epochs)
     }
 
     fn batches_per_epoch(&self) -> u64 {
         self.data.n_rows().div_ceil(self.plan.batch) as u64
     }
 
-    /// Whether all epochs are done.
-    pub fn is_done(&self) -> bool {
-        self.epoch >= self.plan.epochs
-    }
-
-    /// Whether the last step ended an epoch.
-    pub fn epoch_ended(&self) -> bool {
-        self.batches_done == 0
-    }
-
     /// Refines until all epochs are done.
     ///
     /// # Errors
     ///
-    /// As [`UpDown::step`].
+    /// If numbers run away ([`Error::Diverged`]), or memory ends.
     pub fn run(mut self) -> Result<Dbn, Error> {
-        while !self.is_done() {
-            self.step()?;
+        match drive(&mut self, &mut [], &mut Silent)? {
+            Stop::Diverged(error) => Err(error),
+            _ => Ok(self.dbn),
         }
-        Ok(self.dbn)
-    }
-
-    /// One update of all weights.
-    ///
-    /// # Errors
-    ///
-    /// If a number is not finite ([`Error::Diverged`]; the network is as it was before the step),
-    /// or memory ends.
-    pub fn step(&mut self) -> Result<StepReport, Error> {
-        let progress = self.progress();
-        let stream = |of: u64| self.root.fork(of).fork(progress.step);
-        let order = self.batch_rows();
-        let draw = self.root.fork(purpose::DATA).fork(self.epoch);
-        let mut wake = self.rows.present(&self.dbn, self.data, order, draw)?;
-        let weights = self.rows.weights();
-        let up = Pass::Samples(stream(purpose::RECOGNITION));
-        recognise(&self.dbn, &self.engine, &mut wake, up)?;
-
-        let batch = Batch::from_state(self.dbn.top(), &wake.to_top(&self.dbn)?, &weights);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked to be between 1 and a million"
-        )]
-        let k = self.plan.k.at(progress).round() as usize;
-        let context = |of: u64| Context {
-            machine: self.dbn.top(),
-            engine: self.engine.top(),
-            offsets: None,
-            batch: &batch,
-            k,
-            stream: stream(of),
-            defer: false,
-        };
-        let mut top_gradient = Moments::zeros(self.dbn.top());
-        let data = self.positive.estimate(&context(purpose::POSITIVE))?;
-        data.add_to(self.dbn.top(), 1.0, &mut top_gradient);
-        let model = self.negative.estimate(&context(purpose::NEGATIVE))?;
-        model.add_to(self.dbn.top(), -1.0, &mut top_gradient);
-        let Side::Particles { state, weights: shares, .. } = model else {
-            unreachable!("every rule but the exact one has particles");
-        };
-        let down = Pass::Samples(stream(purpose::SLEEP));
-        let sleep = generate(&self.dbn, &self.engine, state, down)?;
-
-        let mut directed = Vec::with_capacity(self.dbn.directed().len());
-        for l in 0..self.dbn.directed().len() {
-            directed.push([
-                wake_gradient(&self.dbn, &self.engine, &wake, l, &weights)?,
-                sleep_gradient(&self.dbn, &self.engine, &sleep, l, shares)?,
-            ]);
-        }
-        self.ascend(progress, &mut top_gradient, &mut directed)
     }
 
     /// Moves every part along its gradient.
@@ -325,5 +263,77 @@ impl<'d> UpDown<'d> {
         self.order.clear();
         self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
         self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
+    }
+}
+
+impl Learner for UpDown<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        let progress = self.progress();
+        let stream = |of: u64| self.root.fork(of).fork(progress.step);
+        let order = self.batch_rows();
+        let draw = self.root.fork(purpose::DATA).fork(self.epoch);
+        let mut wake = self.rows.present(&self.dbn, self.data, order, draw)?;
+        let weights = self.rows.weights();
+        let up = Pass::Samples(stream(purpose::RECOGNITION));
+        recognise(&self.dbn, &self.engine, &mut wake, up)?;
+
+        let batch = Batch::from_state(self.dbn.top(), &wake.to_top(&self.dbn)?, &weights);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be between 1 and a million"
+        )]
+        let k = self.plan.k.at(progress).round() as usize;
+        let context = |of: u64| Context {
+            machine: self.dbn.top(),
+            engine: self.engine.top(),
+            batch: &batch,
+            k,
+            stream: stream(of),
+            defer: false,
+        };
+        let mut top_gradient = Moments::zeros(self.dbn.top());
+        let data = self.positive.estimate(&context(purpose::POSITIVE))?;
+        data.add_to(self.dbn.top(), 1.0, &mut top_gradient);
+        let model = self.negative.estimate(&context(purpose::NEGATIVE))?;
+        model.add_to(self.dbn.top(), -1.0, &mut top_gradient);
+        let Side::Particles { state, weights: shares, .. } = model else {
+            unreachable!("every rule but the exact one has particles");
+        };
+        let down = Pass::Samples(stream(purpose::SLEEP));
+        let sleep = generate(&self.dbn, &self.engine, state, down)?;
+
+        let mut directed = Vec::with_capacity(self.dbn.directed().len());
+        for l in 0..self.dbn.directed().len() {
+            directed.push([
+                wake_gradient(&self.dbn, &self.engine, &wake, l, &weights)?,
+                sleep_gradient(&self.dbn, &self.engine, &sleep, l, shares)?,
+            ]);
+        }
+        self.ascend(progress, &mut top_gradient, &mut directed)
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn is_done(&self) -> bool {
+        self.epoch >= self.plan.epochs
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        Some(Stage::Refine)
+    }
+
+    fn body(&self) -> Body {
+        Body::Dbn(self.dbn.clone())
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint()
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        None
     }
 }

@@ -69,9 +69,9 @@ fn moments_are_weighted_averages_of_products() {
             for i in 0..machine.layer(l).len() {
                 let mean = average(&|r| x.row(l, r)[i]);
                 assert_close(mean, moments.bias[l.0][i], 1e-12, &name);
-                if !machine.layer(l).precision.is_empty() {
+                if !machine.layer(l).own.is_empty() {
                     let square = average(&|r| -0.5 * x.row(l, r)[i].powi(2));
-                    assert_close(square, moments.precision[l.0][i], 1e-12, &name);
+                    assert_close(square, moments.own[l.0][i], 1e-12, &name);
                 }
             }
         }
@@ -100,10 +100,10 @@ fn moments_are_weighted_averages_of_products() {
 fn gaussian_sums_agree_with_quadrature() {
     for (name, machine) in gaussian() {
         let x = some_states(&machine, 2, 13);
-        let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_discrete());
+        let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_finite());
         let real: Vec<(LayerId, usize)> = machine
             .layer_ids()
-            .filter(|&l| !machine.layer(l).units.is_discrete())
+            .filter(|&l| !machine.layer(l).units.is_finite())
             .flat_map(|l| (0..machine.layer(l).len()).map(move |i| (l, i)))
             .collect();
         let (n, h) = (240_usize, 0.125);
@@ -226,7 +226,7 @@ fn a_machine_without_couplings_factorises() {
         let mut flat = machine.temper(&base, 0.0).unwrap();
         flat = flat.with_constant(0.0).unwrap();
         let softplus: f64 =
-            flat.layers().iter().map(|l| l.units.log_partition(&l.bias, &l.precision)).sum();
+            flat.layers().iter().map(|l| l.units.log_partition(&l.bias, l.own())).sum();
         assert_close(softplus, exact::log_partition(&flat).unwrap(), 1e-12, &name);
     }
 }

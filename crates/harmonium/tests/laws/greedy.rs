@@ -3,10 +3,9 @@
 
 use crate::machines::{assert_close, noise, some_states};
 use harmonium::Error;
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::likelihood;
-use harmonium::machine::{
-    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, Role, State,
-};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::sampling::{Clamp, MeanField, conditional_means, infer};
@@ -49,7 +48,7 @@ fn counting_twice_is_seeing_two_copies() {
     let clamp = Clamp::visible(&three);
     infer(&three, &Engine::new(&three), &clamp, &mut copied, settings).unwrap();
     for (precision, tolerance) in
-        [(Precision::F64, 1e-13), (Precision::F32, 1e-5), (Precision::I16, 3e-3)]
+        [(Arithmetic::F64, 1e-13), (Arithmetic::F32, 1e-5), (Arithmetic::I16, 3e-3)]
     {
         let engine = Engine::with_copies(&two, precision, &[1.0, 2.0]);
         let up = conditional_means(&two, &engine, &Clamp::none(), &x, &[ends[1]]).unwrap();

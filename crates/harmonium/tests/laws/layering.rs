@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error",
     "units",
     "machine",
     "models",
+    "engine",
     "moments",
     "sampling",
     "exact",

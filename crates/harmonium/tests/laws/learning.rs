@@ -4,6 +4,7 @@ use crate::machines::{
     all, assert_close, assert_gradient, discrete, every_state, extent, some_states,
 };
 use crate::statistics::assert_mean;
+use harmonium::engine::Engine;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Side, Tempered,
@@ -11,7 +12,7 @@ use harmonium::estimators::{
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::evaluation::{baseline, likelihood};
 use harmonium::exact;
-use harmonium::machine::{Batch, Engine, LayerId, Machine, Role, State};
+use harmonium::machine::{Batch, LayerId, Machine, Role, State};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
@@ -53,8 +54,7 @@ fn moments_of(
     stream: Stream,
 ) -> Moments {
     let engine = Engine::new(machine);
-    let context =
-        Context { machine, engine: &engine, offsets: None, batch, k, stream, defer: false };
+    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -190,7 +190,7 @@ fn particles_weigh_one_whatever_their_number() {
         let engine = Engine::new(&machine);
         let context = Context {
             machine: &machine,
-            offsets: None,
+
             engine: &engine,
             batch: &batch,
             k: 1,
@@ -278,7 +278,7 @@ fn constant_features_give_finite_biases() {
         initialise(&mut machine, &data, &Plan::default()).unwrap();
         let layer = machine.layer(LayerId(0));
         assert!(layer.bias.iter().all(|b| b.is_finite() && b.abs() < 1e5), "{units:?}");
-        assert!(layer.precision.iter().all(|g| g.is_finite()), "{units:?}");
+        assert!(layer.own.iter().all(|g| g.is_finite()), "{units:?}");
         assert!(likelihood::exact(&machine, &data).unwrap().mean.is_finite(), "{units:?}");
     }
 }
@@ -329,7 +329,7 @@ fn opposites(machine: &Machine, n_rows: usize) -> Dataset {
 fn every_rule_trains_every_machine() {
     let sampled = [Rule::Pcd, Rule::Pt, Rule::Cd];
     for (m, (name, machine)) in all().into_iter().enumerate() {
-        let gaussian = machine.layers().iter().any(|l| !l.units.is_discrete());
+        let gaussian = machine.layers().iter().any(|l| !l.units.is_finite());
         // In the default run machines take turns with the rules that sample.
         for &rule in [Rule::Exact].iter().chain(extent(&sampled[m % 3..][..1], &sampled)) {
             // The chains of contrastive divergence are the samples: two would be noise.
@@ -359,7 +359,7 @@ fn every_rule_trains_every_machine() {
             let best = synthetic::best_total(data.table()) / data.n_rows() as f64;
             // Real units have densities, which know no bound.
             let has_real_data =
-                machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_discrete());
+                machine.visible_layers().iter().any(|&l| !machine.layer(l).units.is_finite());
             assert!(has_real_data || after <= best + 1e-9, "{name}: {after} beats {best}");
             let rebuilt = Machine::new(
                 outcome.machine.layers().to_vec(),
@@ -491,7 +491,7 @@ fn numbers_that_run_away_stop_training_at_the_last_good_machine() {
     assert!(error.to_string().contains("not finite"), "{error}");
     assert!(error.hint().contains("--learning-rate"));
     let layers = outcome.machine.layers();
-    assert!(layers.iter().all(|l| l.bias.iter().chain(&l.precision).all(|x| x.is_finite())));
+    assert!(layers.iter().all(|l| l.bias.iter().chain(&l.own).all(|x| x.is_finite())));
 }
 
 /// Updates that would leave no distribution are shortened until one is left.
@@ -537,7 +537,7 @@ fn observers_see_stop_and_measure() {
     assert_eq!(outcome.stop, Stop::Observer("enough".into()));
     assert_eq!((outcome.epochs, outcome.steps, seen), (35, 105, 5));
     assert_eq!(history.records().iter().map(|r| r.epoch).collect::<Vec<_>>(), [10, 20, 30]);
-    assert_eq!(history.records()[0].measurements[0].name, "train");
+    assert_eq!(history.records()[0].measurements[0].name.as_str(), "train");
     // A rate of zero never improves: stopping comes after the patience, and says since when.
     let mut early = EarlyStop::new(metric(), 4);
     let still = Plan { learning_rate: 0.0, ..plan };

@@ -2,12 +2,13 @@
 
 use crate::machines::{all, assert_close, discrete, every_state, extent, gaussian, key, named};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::engine::Arithmetic;
 use harmonium::error::Error;
 use harmonium::evaluation::log_partition::{
     Bracket, LogPartition, Method, Settings, Starts, choose, log_partition,
 };
 use harmonium::exact;
-use harmonium::machine::{Base, Machine, Precision, State};
+use harmonium::machine::{Base, Machine, State};
 use harmonium::random::Stream;
 use harmonium::sampling::Clamp;
 use std::collections::HashMap;
@@ -15,8 +16,8 @@ use std::collections::HashMap;
 const METHODS: [Method; 3] = [Method::Ais, Method::Sandwich, Method::Bar];
 
 /// All of them; in the default run one, another for each `turn`.
-fn precisions(turn: usize) -> &'static [Precision] {
-    const ALL: [Precision; 3] = [Precision::F64, Precision::F32, Precision::I16];
+fn precisions(turn: usize) -> &'static [Arithmetic] {
+    const ALL: [Arithmetic; 3] = [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16];
     extent(&ALL[turn % 3..][..1], &ALL)
 }
 
@@ -61,9 +62,9 @@ fn exact_samples_of_real_units_have_the_exact_moments() {
             for i in 0..machine.layer(l).len() {
                 let values: Vec<f64> = (0..drawn.n_rows()).map(|r| drawn.row(l, r)[i]).collect();
                 assert_mean(&format!("{name}, {l:?}, {i}"), &values, expected.bias[l.0][i]);
-                if !machine.layer(l).units.is_discrete() {
+                if !machine.layer(l).units.is_finite() {
                     let squares: Vec<f64> = values.iter().map(|x| -0.5 * x * x).collect();
-                    assert_mean(&name, &squares, expected.precision[l.0][i]);
+                    assert_mean(&name, &squares, expected.own[l.0][i]);
                 }
             }
         }

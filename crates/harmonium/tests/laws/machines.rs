@@ -40,7 +40,7 @@ fn build(graph: &Graph, seed: u64) -> Machine {
             let at = |k: u64, i: usize| noise(seed * 100 + k, l * 40 + i);
             layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * at(1, i));
             layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = 0.2 + at(2, i));
-            layer.precision.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
+            layer.own.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
             layer
         })
         .collect();
@@ -267,7 +267,7 @@ pub(crate) fn moved(machine: &Machine, step: &Moments) -> Machine {
     let mut layers = machine.layers().to_vec();
     for (l, layer) in layers.iter_mut().enumerate() {
         layer.bias.iter_mut().zip(&step.bias[l]).for_each(|(b, s)| *b += s);
-        layer.precision.iter_mut().zip(&step.precision[l]).for_each(|(g, s)| *g += s);
+        layer.own.iter_mut().zip(&step.own[l]).for_each(|(g, s)| *g += s);
     }
     let couplings = machine.couplings().iter().zip(&step.weights).map(|(c, s)| {
         let entries: Vec<f64> = c.weights.entries().iter().zip(s).map(|(w, s)| w + s).collect();
@@ -338,7 +338,7 @@ pub(crate) fn assert_close(a: f64, b: f64, tolerance: f64, what: &str) {
 
 /// Where a kind of unit stands in a machine: what a law may depend on.
 fn roles(machine: &Machine) -> Vec<(String, &'static str)> {
-    let beside_real = machine.layers().iter().any(|layer| !layer.units.is_discrete());
+    let beside_real = machine.layers().iter().any(|layer| !layer.units.is_finite());
     let mut roles = Vec::new();
     for l in machine.layer_ids() {
         let (layer, lateral) = (machine.layer(l), |c: &&Coupling| c.between == (l, l));

@@ -4,10 +4,10 @@ use crate::machines::{
     assert_close, discrete, every_state, extent, gaussian, key, named, noise, some_states,
 };
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
 use harmonium::machine::{
-    Base, Coupling, Edges, Engine, Layer, LayerId, Machine, Precision, Role, State, Triangle,
-    Weights,
+    Base, Coupling, Edges, Layer, LayerId, Machine, Role, State, Triangle, Weights,
 };
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
@@ -20,7 +20,7 @@ fn n_chains() -> usize {
     extent(8_000, 20_000)
 }
 
-const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::I16];
+const PRECISIONS: [Arithmetic; 3] = [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16];
 
 /// Rows drawn from `p` over the rows of `states`.
 fn draw(machine: &Machine, states: &State, p: &[f64], n: usize, stream: Stream) -> State {
@@ -93,7 +93,7 @@ fn gibbs_sampling_is_stationary() {
         let p = exact::probabilities(&machine, &states).unwrap();
         for precision in PRECISIONS {
             let mut x = draw(&machine, &states, &p, n_chains(), Stream::new(1));
-            let engine = Engine::with_precision(&machine, precision);
+            let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
             let name = format!("{name} {precision:?}");
             assert_distributed(&name, &count(&machine, &states, &x, 0..n_chains()), &p);
@@ -136,7 +136,7 @@ fn one_sweep_moves_as_the_conditionals_say() {
             for precision in PRECISIONS {
                 let mut x =
                     draw(&machine, &states, &delta(start, p.len()), n_chains(), Stream::new(3));
-                let engine = Engine::with_precision(&machine, precision);
+                let engine = Engine::with_arithmetic(&machine, precision);
                 gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
                 let counts = count(&machine, &states, &x, 0..n_chains());
                 assert_distributed(&format!("{name} from {start}, {precision:?}"), &counts, &p);
@@ -181,7 +181,7 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
             for (start, expected) in [(&exact, &exact), (&delta(21, 64), &moved)] {
                 let begin = draw(&small, &states, start, n_chains(), Stream::new(45));
                 for precision in PRECISIONS {
-                    let engine = Engine::with_precision(&large, precision);
+                    let engine = Engine::with_arithmetic(&large, precision);
                     let mut x =
                         independent(&large, &Base::of_biases(&large), n_chains(), Stream::new(46))
                             .unwrap();
@@ -223,11 +223,11 @@ fn large_lateral_layers_sweep_alike_in_single_and_double_precision() {
             independent(&machine, &Base::of_biases(&machine), 300, Stream::new(54)).unwrap();
         let after = |precision| {
             let mut x = start.clone();
-            let engine = Engine::with_precision(&machine, precision);
+            let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(55)).unwrap();
             x
         };
-        let (double, single) = (after(Precision::F64), after(Precision::F32));
+        let (double, single) = (after(Arithmetic::F64), after(Arithmetic::F32));
         let rows = (0..300).filter(|&r| double.row(LayerId(0), r) != single.row(LayerId(0), r));
         // 60,000 variates of 24 bits meet errors of about 1e-6: less than one differs on average.
         assert!(rows.count() <= 5, "{}", units.name());
@@ -260,7 +260,7 @@ fn clamped_sampling_moves_only_what_is_free() {
             let p = exact::probabilities(&machine, &states).unwrap();
             let moved = one_sweep(&machine, &clamp, &states, 0);
             for precision in PRECISIONS {
-                let engine = Engine::with_precision(&machine, precision);
+                let engine = Engine::with_arithmetic(&machine, precision);
                 let mut chains = draw(&machine, &states, &p, n_chains(), Stream::new(5));
                 gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
                 let what = format!("{name}, {held} held, {precision:?}");
@@ -339,7 +339,7 @@ fn gibbs_sampling_is_stationary_with_real_units() {
 fn coupled_real_units_reach_their_exact_moments() {
     for (name, machine) in gaussian().into_iter().filter(|m| m.0.starts_with("coupled")) {
         let real: Vec<LayerId> =
-            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
         let start = Base::of_biases(&machine);
         let mut x = independent(&machine, &start, n_chains(), Stream::new(13)).unwrap();
         let engine = Engine::new(&machine);
@@ -356,7 +356,7 @@ fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
             let values: Vec<f64> = (0..x.n_rows()).map(|r| x.row(l, r)[i]).collect();
             assert_mean(&format!("{name}: mean"), &values, exact.bias[l.0][i]);
             let squares: Vec<f64> = values.iter().map(|v| -0.5 * v * v).collect();
-            assert_mean(&format!("{name}: square"), &squares, exact.precision[l.0][i]);
+            assert_mean(&format!("{name}: square"), &squares, exact.own[l.0][i]);
         }
     }
 }
@@ -364,7 +364,7 @@ fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
 /// Chains at the exact distribution of a machine whose real layers see only discrete ones.
 fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
     let real: Vec<LayerId> =
-        machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+        machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
     // All states of the discrete part, the real units at zero.
     let zero = State::zeros(machine, 1).unwrap();
     let states = exact::states(machine, &Clamp::layers(real.clone()), &zero, 0).unwrap();
@@ -380,7 +380,7 @@ fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
             for (i, v) in values.iter_mut().enumerate() {
                 let site = Site { row: row as u32, sweep: 0, lane: l.0 as u32 };
                 let z = Stream::new(11).normal(site, i);
-                *v = *v / layer.precision[i] + z / layer.precision[i].sqrt();
+                *v = *v / layer.own[i] + z / layer.own[i].sqrt();
             }
             x.set_row(l, row, &values).unwrap();
         }

@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use harmonium::Error;
 use harmonium::models::{Dbn, Directed};
 use harmonium::run::{
-    About, DbnModel, Model, Overwrite, RunDirectory, RunWriter, SavedDbnCheckpoint, Stored,
+    About, DbnModel, Event, Model, Overwrite, RunDirectory, RunWriter, SavedDbnCheckpoint, Stored,
 };
 use harmonium::training::{
     DbnCheckpoint, DbnShape, Observer, Plan, Stack, Stage, Stop, Trainer, UpDown, View, train_dbn,
@@ -157,7 +157,9 @@ fn goes_on(left: &mut Option<u64>) -> bool {
 
 impl Observer for Scribe<'_> {
     fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        self.run.append(&json!({"stage": self.dbn.depth(), "report": view.report})).unwrap();
+        self.run
+            .append(&Event::Other(json!({"stage": self.dbn.depth(), "report": view.report})))
+            .unwrap();
         if view.report.step.is_multiple_of(EVERY) {
             let checkpoint = DbnCheckpoint::of_layer(self.dbn, view.checkpoint()).unwrap();
             self.run.save_dbn_checkpoint(checkpoint, about(), Value::Null).unwrap();
@@ -214,7 +216,7 @@ fn go(path: &Path, dies_after: Option<u64>) -> bool {
     };
     while !up_down.is_done() {
         let report = up_down.step().unwrap();
-        run.append(&json!({"stage": "refine", "report": report})).unwrap();
+        run.append(&Event::Other(json!({"stage": "refine", "report": report}))).unwrap();
         if report.step.is_multiple_of(EVERY) {
             run.save_dbn_checkpoint(up_down.checkpoint(), about(), Value::Null).unwrap();
         }

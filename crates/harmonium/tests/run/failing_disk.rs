@@ -3,7 +3,7 @@
 use crate::folder::{Folder, names};
 use crate::machines::model;
 use harmonium::Error;
-use harmonium::run::{About, Model, Overwrite, RunDirectory};
+use harmonium::run::{About, Event, Model, Overwrite, RunDirectory};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn a_full_disk_says_so_when_events_are_added() {
     fs::write(path.join("run.toml"), "").unwrap();
     std::os::unix::fs::symlink("/dev/full", path.join("events.jsonl")).unwrap();
     let mut run = RunDirectory::resume(&path).unwrap();
-    let error = run.append(&json!({"step": 1})).unwrap_err();
+    let error = run.append(&Event::Other(json!({"step": 1}))).unwrap_err();
     assert!(matches!(error, Error::File { kind: std::io::ErrorKind::StorageFull, .. }), "{error}");
     assert!(error.hint().contains("make room"));
     assert_eq!(run.events_length(), 0);

@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use harmonium::machine::Machine;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::optim::Schedule;
-use harmonium::run::{About, Model, Overwrite, RunDirectory, RunWriter};
+use harmonium::run::{About, Event, Model, Overwrite, RunDirectory, RunWriter};
 use harmonium::training::{Observer, OptimizerKind, Plan, Rule, Stop, Trainer, View, initialise};
 use harmonium_data::{Binarize, Dataset, synthetic};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ struct Scribe<'r> {
 impl Observer for Scribe<'_> {
     fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
         let step = view.report.step;
-        self.run.append(&json!({"event": "step", "report": view.report})).unwrap();
+        self.run.append(&Event::Other(json!({"event": "step", "report": view.report}))).unwrap();
         if step.is_multiple_of(EVERY) {
             let about = about(self.plan, step, view.epoch);
             self.run.save_checkpoint(view.checkpoint(), about, json!({"saved": step})).unwrap();
@@ -69,7 +69,7 @@ fn start(path: &Path, mut machine: Machine, plan: &Plan, dies_after: Option<u64>
     let data = data();
     let mut run = RunDirectory::create(path, Overwrite::No).unwrap();
     run.write_config("# the plan\n").unwrap();
-    run.append(&json!({"event": "start"})).unwrap();
+    run.append(&Event::Other(json!({"event": "start"}))).unwrap();
     initialise(&mut machine, &data, plan).unwrap();
     let trainer = Trainer::new(machine, &data, plan).unwrap();
     run.save_checkpoint(trainer.checkpoint(), about(plan, 0, 0), Value::Null).unwrap();

@@ -2,8 +2,9 @@
 
 use super::{FOLDER, check};
 use crate::report::{Ended, Filters, Input, Record, Values, html, mosaic};
+use harmonium::engine::Engine;
 use harmonium::evaluation::likelihood;
-use harmonium::machine::{Batch, Engine, LayerId, Machine, Weights};
+use harmonium::machine::{Batch, LayerId, Machine, Weights};
 use harmonium::models::Rbm;
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
@@ -21,7 +22,7 @@ fn means(machine: &Machine, given: &[Vec<f64>], to: LayerId) -> Vec<Vec<f64>> {
     let mean = |(row, values): (usize, &Vec<f64>)| {
         x.set_row(from, row, values).unwrap();
         let mut theta = machine.theta(to, &x, row).unwrap();
-        layer.units.mean_in_place(&mut theta, &layer.precision);
+        layer.units.mean_in_place(&mut theta, layer.own());
         theta
     };
     given.iter().enumerate().map(mean).collect()

@@ -20,9 +20,10 @@ pub(crate) use ais::anneal;
 pub(crate) use sandwich::Sides;
 pub(crate) use weights::Z as MARGIN;
 
+use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Base, Engine, Machine, Precision, State};
+use crate::machine::{Base, Machine, State};
 use crate::sampling::{Clamp, Collapsed, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
@@ -95,7 +96,7 @@ pub struct Settings {
     /// The root of all randomness.
     pub seed: u64,
     /// Numbers the transitions run in; single precision where quantised weights would not do.
-    pub precision: Precision,
+    pub precision: Arithmetic,
 }
 
 impl Default for Settings {
@@ -108,7 +109,7 @@ impl Default for Settings {
             width: None,
             means: None,
             seed: 0,
-            precision: Precision::I16,
+            precision: Arithmetic::I16,
         }
     }
 }
@@ -351,12 +352,12 @@ pub fn log_partition(
         None => choose(machine)?,
     };
     let precision = match settings.precision {
-        Precision::I16 if !rounds_alike(machine) || method == Method::Bar => Precision::F32,
+        Arithmetic::I16 if !rounds_alike(machine) || method == Method::Bar => Arithmetic::F32,
         precision => precision,
     };
     let mut search = Search {
         machine,
-        engine: Engine::with_precision(machine, precision),
+        engine: Engine::with_arithmetic(machine, precision),
         base: match &settings.means {
             Some(means) => Base::from_visible_means(machine, means)?,
             None => Base::of_biases(machine),
@@ -397,8 +398,8 @@ fn ease(machine: &Machine) -> usize {
 /// samples of real units are multiplied with weights that are not quantised, and so are some of
 /// those inside a layer. Bennett's ratio has no step where quantised weights could be made up for.
 fn rounds_alike(machine: &Machine) -> bool {
-    let discrete = machine.layers().iter().all(|l| l.units.is_discrete());
-    discrete && !machine.layer_ids().any(|l| machine.has_lateral(l))
+    let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
+    bits && !machine.layer_ids().any(|l| machine.has_lateral(l))
 }
 
 impl Search<'_> {

@@ -1,10 +1,11 @@
 //! One panel's part of a step: means, samples, gradient, update and copies while its weights are in
 //! the cache.
 
-use super::{Aim, Output, Prepared, Settings, Squares, Velocity};
-use crate::machine::band::{Link, PANELS_PER_BLOCK, Panel, Scratch, Source};
-use crate::machine::state::LayerState;
-use crate::machine::{LayerId, TILES};
+use super::rows::StepRows;
+use super::{Aim, Output, Squares, StepRates, Velocity};
+use crate::engine::TILES;
+use crate::engine::band::{Link, Operand, PANELS_PER_BLOCK, Panel, Scratch};
+use crate::machine::{LayerId, LayerState};
 use harmonium_kernels::line::{Fields, PANEL, Row, Sums, TILE, Wide, flat, flat_mut};
 use harmonium_kernels::quantised::update_quantised;
 use harmonium_kernels::random::{Site, Stream};
@@ -29,7 +30,7 @@ pub(crate) struct PanelBuffers {
 
 /// What the panels of one band share in one step.
 pub(super) struct PanelWork<'a> {
-    pub(super) prepared: &'a Prepared,
+    pub(super) rows: &'a StepRows,
     pub(super) links: &'a [Link],
     pub(super) layer: LayerId,
     pub(super) lines: &'a [Wide],
@@ -42,7 +43,7 @@ pub(super) struct PanelWork<'a> {
     /// The means of each side, where somebody found them before.
     pub(super) known: [Option<&'a [Wide]>; 2],
     pub(super) draws: [Option<(Stream, usize)>; 2],
-    pub(super) settings: &'a Settings,
+    pub(super) rates: &'a StepRates,
     pub(super) aim: Aim,
 }
 
@@ -56,7 +57,7 @@ impl PanelWork<'_> {
         scratch: &mut Scratch,
     ) {
         let mut buffers = std::mem::take(&mut scratch.panel);
-        let n_rows = self.prepared.weights.len();
+        let n_rows = self.rows.weights.len();
         for rows in &mut output.bits {
             rows.clear();
             rows.resize(n_rows, 0);
@@ -64,7 +65,7 @@ impl PanelWork<'_> {
         output.squares = Squares::default();
         buffers.p.resize(TILES * n_rows, Wide::ZERO);
         self.means(p, panel, &mut buffers.p, output, scratch);
-        let fields = |link: &Link| self.prepared.fields[link.source.0];
+        let fields = |link: &Link| self.rows.fields[link.source.0];
         if self.links.iter().any(fields) {
             self.round(p, &mut buffers);
         }
@@ -88,13 +89,13 @@ impl PanelWork<'_> {
         output: &mut Output,
         scratch: &mut Scratch,
     ) {
-        let n_rows = self.prepared.weights.len();
+        let n_rows = self.rows.weights.len();
         let n_tiles = TILES.min(self.len.div_ceil(TILE) - p * TILES);
         let (out, beyond) = out.split_at_mut(n_tiles * n_rows);
         beyond.fill(Wide::ZERO);
         let lines = &self.lines[p * TILES..p * TILES + n_tiles];
         if self.stacked {
-            let sources = &self.prepared.stacked;
+            let sources = &self.rows.stacked;
             self.add_links(
                 p,
                 panel,
@@ -122,7 +123,7 @@ impl PanelWork<'_> {
         &self,
         p: usize,
         panel: &[Panel],
-        sources: &[Source],
+        sources: &[Operand],
         mut out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
@@ -142,9 +143,9 @@ impl PanelWork<'_> {
         out: &mut [Wide],
         scratch: &mut Scratch,
     ) {
-        let it = self.prepared;
+        let it = self.rows;
         let n_rows = it.weights.len();
-        let rows = if k == 0 { 0..it.n[0] } else { it.n[0]..n_rows };
+        let rows = it.range(k);
         let mut tiles = out.chunks_exact_mut(n_rows.max(1)).map(|tile| &mut tile[rows.clone()]);
         if let Some((state, scale, shift)) = self.sides[k] {
             for (tile, out) in (p * TILES..).zip(tiles) {
@@ -177,14 +178,14 @@ impl PanelWork<'_> {
         output: &mut Output,
         scratch: &mut Scratch,
     ) {
-        let (it, half) = (self.prepared, tile % TILES);
-        // Columns beyond the last are no units: they must not learn.
+        let (it, half) = (self.rows, tile % TILES);
+        // SideColumns beyond the last are no units: they must not learn.
         let width = TILE.min(self.len - tile * TILE);
         if width < TILE {
             out.iter_mut().for_each(|row| row.0[width..].fill(0.0));
         }
-        let ranges = [0..it.n[0], it.n[0]..it.n[0] + it.n[1]];
-        for (k, range) in ranges.into_iter().enumerate() {
+        for k in 0..2 {
+            let range = it.range(k);
             let rows = &out[range.clone()];
             let sums = &mut output.means[k].0[half * TILE..(half + 1) * TILE];
             if let Some(weight) = it.uniform[k] {
@@ -215,12 +216,12 @@ impl PanelWork<'_> {
 
     /// Rounds the probabilities of both tiles to small fields.
     fn round(&self, p: usize, buffers: &mut PanelBuffers) {
-        let n_rows = self.prepared.weights.len();
+        let n_rows = self.rows.weights.len();
         buffers.fields.resize(n_rows, Fields::ZERO);
         for (half, byte) in [Byte::Low, Byte::High].into_iter().enumerate() {
             let site = Site::new(0, 0, self.layer.0);
             let tile = u32::try_from(TILES * p + half).unwrap_or(u32::MAX);
-            let dither = self.settings.stream.tile(site, tile).map(|w| w >> 24);
+            let dither = self.rates.stream.tile(site, tile).map(|w| w >> 24);
             let means = &buffers.p[half * n_rows..(half + 1) * n_rows];
             to_fields(means, &dither, byte, &mut buffers.fields);
         }
@@ -245,7 +246,7 @@ impl PanelWork<'_> {
         buffers: &mut PanelBuffers,
         scratch: &mut Scratch,
     ) {
-        let (it, link) = (self.prepared, &self.links[c]);
+        let (it, link) = (self.rows, &self.links[c]);
         let PanelBuffers { fields, sums, .. } = buffers;
         let [first, second] = sums;
         let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
@@ -279,60 +280,78 @@ impl PanelWork<'_> {
         buffers: &mut PanelBuffers,
         scratch: &mut Scratch,
     ) {
-        let (it, link) = (self.prepared, &self.links[c]);
-        let PanelBuffers { p: means, weighted, whole, single, .. } = buffers;
+        let (it, link) = (self.rows, &self.links[c]);
         let (n_used, places) = (it.used[link.source.0].len(), &it.places[link.source.0]);
+        let mut single = std::mem::take(&mut buffers.single);
         single.resize(n_used + 1, Row::ZERO);
         single[n_used] = Row::ZERO;
-        let n_rows = it.weights.len();
         // Bits start the sums by themselves; numbers are added to what is there.
         let starts = it.columns[0][link.source.0].is_bits;
         if !starts || self.len < (p + 1) * PANEL {
             single.fill(Row::ZERO);
         }
-        let ranges = [0..it.n[0], it.n[0]..n_rows];
-        let is_bits = [0, 1].map(|k: usize| it.columns[k][link.source.0].is_bits);
-        for half in 0..TILES {
-            if p * PANEL + half * TILE >= self.len || is_bits == [false; 2] {
+        for k in (0..2).filter(|&k: &usize| it.columns[k][link.source.0].is_bits) {
+            self.sum_bits(k, (p, link), buffers, &mut single[..n_used], scratch);
+        }
+        for k in (0..2).filter(|&k: &usize| !it.columns[k][link.source.0].is_bits) {
+            self.sum_numbers(k, link, buffers, &mut single);
+        }
+        let sums = SingleSums::new(&single, places);
+        self.advance((p, c), &sums, panel, velocity, output);
+        buffers.single = single;
+    }
+
+    /// Adds the products of side `k` whose rows' layer holds bits; the first side starts the sums.
+    fn sum_bits(
+        &self,
+        k: usize,
+        (p, link): (usize, &Link),
+        buffers: &mut PanelBuffers,
+        sums: &mut [Row],
+        scratch: &mut Scratch,
+    ) {
+        let it = self.rows;
+        let PanelBuffers { p: means, weighted, .. } = buffers;
+        let (range, n_rows) = (it.range(k), it.weights.len());
+        let weights = &it.weights[range.clone()];
+        let words = it.columns[k][link.source.0].words.as_slice();
+        let n_tiles = TILES.min(self.len.div_ceil(TILE) - p * TILES);
+        for half in 0..n_tiles {
+            let rows = &means[half * n_rows..][range.clone()];
+            let (n, starts) = (rows.len(), k == 0);
+            let part = |r: usize| &rows[r].0;
+            let tables = &mut scratch.single;
+            if it.uniform[k].is_some() {
+                let factor = link.gain * weights.first().unwrap_or(&0.0);
+                sum_single(words, n, part, factor, half, starts, sums, tables);
                 continue;
             }
-            for k in (0..2).filter(|&k| is_bits[k]) {
-                let rows = &means[half * n_rows..][ranges[k].clone()];
-                let (n, weights) = (rows.len(), &it.weights[ranges[k].clone()]);
-                let words = it.columns[k][link.source.0].words.as_slice();
-                let part = |r: usize| &rows[r].0;
-                let (starts, sums) = (k == 0, &mut single[..n_used]);
-                let tables = &mut scratch.single;
-                if it.uniform[k].is_some() {
-                    let factor = link.gain * weights.first().unwrap_or(&0.0);
-                    sum_single(words, n, part, factor, half, starts, sums, tables);
-                    continue;
-                }
-                weighted.resize(n, Wide::ZERO);
-                for (r, (out, w)) in weighted.iter_mut().zip(weights).enumerate() {
-                    out.0.iter_mut().zip(part(r)).for_each(|(o, x)| *o = link.gain * w * x);
-                }
-                sum_single(words, n, |r| &weighted[r].0, 1.0, half, starts, sums, tables);
+            weighted.resize(n, Wide::ZERO);
+            for (r, (out, w)) in weighted.iter_mut().zip(weights).enumerate() {
+                out.0.iter_mut().zip(part(r)).for_each(|(o, x)| *o = link.gain * w * x);
+            }
+            sum_single(words, n, |r| &weighted[r].0, 1.0, half, starts, sums, tables);
+        }
+    }
+
+    /// Adds the products of side `k` whose rows' layer holds numbers.
+    fn sum_numbers(&self, k: usize, link: &Link, buffers: &mut PanelBuffers, single: &mut [Row]) {
+        let it = self.rows;
+        let PanelBuffers { p: means, whole, .. } = buffers;
+        let (range, n_rows) = (it.range(k), it.weights.len());
+        let n = range.len();
+        whole.resize(n, Row::ZERO);
+        for (half, means) in means.chunks_exact(n_rows.max(1)).enumerate() {
+            let rows = whole.iter_mut().zip(&means[range.clone()]);
+            for ((out, row), w) in rows.zip(&it.weights[range.clone()]) {
+                let out = &mut out.0[half * TILE..(half + 1) * TILE];
+                out.iter_mut().zip(&row.0).for_each(|(o, x)| *o = link.gain * w * x);
             }
         }
-        for k in (0..2).filter(|&k| !is_bits[k]) {
-            let range = ranges[k].clone();
-            let n = range.len();
-            whole.resize(n, Row::ZERO);
-            for (half, means) in means.chunks_exact(n_rows.max(1)).enumerate() {
-                let rows = whole.iter_mut().zip(&means[range.clone()]);
-                for ((out, row), w) in rows.zip(&it.weights[range.clone()]) {
-                    let out = &mut out.0[half * TILE..(half + 1) * TILE];
-                    out.iter_mut().zip(&row.0).for_each(|(o, x)| *o = link.gain * w * x);
-                }
-            }
-            let x = View::rows(n, link.n_rows).transposed();
-            let sums = (flat_mut(single), View::rows(link.n_rows, PANEL));
-            let numbers = (it.columns[k][link.source.0].numbers.as_slice(), x);
-            multiply_add(sums, numbers, (flat(whole), View::rows(n, PANEL)), 1.0);
-        }
-        let sums = SingleSums::new(single, places);
-        self.advance((p, c), &sums, panel, velocity, output);
+        let x = View::rows(n, link.n_rows).transposed();
+        let sums = (flat_mut(single), View::rows(link.n_rows, PANEL));
+        let numbers = (it.columns[k][link.source.0].numbers.as_slice(), x);
+        multiply_add(sums, numbers, (flat(whole), View::rows(n, PANEL)), 1.0);
     }
 
     /// Moves the weights of one link and what follows from them.
@@ -344,7 +363,7 @@ impl PanelWork<'_> {
         velocity: &mut [Row],
         output: &mut Output,
     ) {
-        let it = self.prepared;
+        let it = self.rows;
         if it.is_centered(self.layer, self.links[c].source) {
             let columns = self.column_factors(p, output);
             let terms = RankOne { rows: &it.row_factors[c], columns: &columns };
@@ -366,14 +385,14 @@ impl PanelWork<'_> {
         velocity: &mut [Row],
         output: &mut Output,
     ) {
-        let (it, link, settings) = (self.prepared, &self.links[c], self.settings);
+        let (it, link, rates) = (self.rows, &self.links[c], self.rates);
         let step = Step {
-            rate: settings.rate as f32,
-            momentum: settings.momentum as f32,
-            l1: settings.l1 as f32,
-            l2: settings.l2 as f32,
+            rate: rates.rate as f32,
+            momentum: rates.momentum as f32,
+            l1: rates.l1 as f32,
+            l2: rates.l2 as f32,
         };
-        let looks = settings.norms || self.aim == Aim::Measure;
+        let looks = rates.norms || self.aim == Aim::Measure;
         let slope = if looks { slope_squared(gradient, terms, step, &panel.weights) } else { 0.0 };
         output.squares.gradient += slope;
         if self.aim == Aim::Measure {
@@ -393,9 +412,9 @@ impl PanelWork<'_> {
             let transposed = &mut panel.transposed;
             update(gradient, terms, step, &mut panel.weights, velocity, dots, transposed);
         }
-        if settings.norms {
+        if rates.norms {
             output.squares.update +=
-                if velocity.is_empty() { settings.rate.powi(2) * slope } else { squared(velocity) };
+                if velocity.is_empty() { rates.rate.powi(2) * slope } else { squared(velocity) };
             output.squares.weights += squared(&panel.weights);
         }
     }

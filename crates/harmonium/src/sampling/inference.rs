@@ -3,8 +3,9 @@
 
 use super::mean_field::visit_means;
 use super::{Clamp, Convergence, MeanField, average_block, mean_field};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{Engine, LayerId, Machine, State};
+use crate::machine::{LayerId, Machine, State};
 
 /// How the means of the free units were found.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@
 //!
 //! Rows do not see each other, so a task walks through the whole layer by itself.
 
-use crate::machine::{DenseBand, EngineLayer, Lateral, Slots, Source, with_scratch};
+use crate::engine::{DenseBand, EngineLayer, Lateral, Operand, Slots, with_scratch};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::lateral::{
     Draws, Heat, Input, LANES, Lanes, Variates, sample_in_turn, sample_together, to_lanes,
@@ -43,6 +43,8 @@ pub(super) fn worth_threads(layer: &EngineLayer, n_rows: usize) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
     pub(super) layer: &'a EngineLayer,
+    /// Its biases in tiles of 32.
+    pub(super) lines: &'a [Wide],
     pub(super) n_rows: usize,
     /// $s\theta$ without the lateral part, panel by panel, if other layers take part in it.
     pub(super) input: Option<&'a Vec<f32>>,
@@ -67,7 +69,7 @@ impl Visit<'_> {
         // In slots: what units receive from their biases, and where they end at β = 0.
         let (mut same, mut base) = (vec![0.0; slots.n], vec![0.0; slots.n]);
         for (unit, &slot) in slots.of_unit.iter().enumerate() {
-            same[slot] = self.layer.lines[unit / TILE].0[unit % TILE] + slots.shifts[unit];
+            same[slot] = self.lines[unit / TILE].0[unit % TILE] + slots.shifts[unit];
             base[slot] = self.base_of(unit);
         }
         self.in_tasks(LANES, bits, parallel, |rows, bits| {
@@ -119,7 +121,7 @@ impl Visit<'_> {
     /// $s\theta$ of a tile in one row, without the lateral part.
     fn input_of(&self, tile: usize, row: usize) -> Wide {
         match self.input {
-            None => self.layer.lines[tile],
+            None => self.lines[tile],
             Some(panels) => {
                 let at = (tile / 2 * self.n_rows + row) * PANEL + tile % 2 * TILE;
                 Line(std::array::from_fn(|l| panels[at + l]))
@@ -137,14 +139,14 @@ impl Visit<'_> {
         let len = self.layer.len;
         let n_groups = rows.len().div_ceil(LANES);
         let gain = band.band.links[0].gain;
-        let mut source = Source::default();
+        let mut source = Operand::default();
         let mut theta = vec![Wide::ZERO; rows.len()];
         let mut lanes = vec![Lanes::ZERO; n_groups * PANEL];
         let mut variates = Variates::default();
         let mut words = vec![0_u64; rows.len()];
         let base: Vec<f32> = (0..len).map(|unit| self.base_of(unit)).collect();
         for (panel, base) in base.chunks(PANEL).enumerate() {
-            source.set_bits(&[&*bits], band.band.precision());
+            source.set_bits(&[&*bits], band.band.arithmetic());
             for tile in [2 * panel, 2 * panel + 1] {
                 if tile * TILE >= len {
                     continue;

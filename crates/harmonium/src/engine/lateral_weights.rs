@@ -1,9 +1,7 @@
 //! What the units of one layer send each other, laid out for sampling.
 
-use super::LayerId;
 use super::band::{Band, End};
-use super::coupling::{Edges, Triangle, Weights};
-use super::schedule::colours;
+use crate::machine::{LayerId, Neighbours, SHARED, Triangle, Weights};
 use crate::units::Units;
 use harmonium_kernels::lateral::Links;
 use harmonium_kernels::line::{TILE, Wide};
@@ -14,7 +12,7 @@ pub(crate) enum Lateral {
     /// Units are visited one by one.
     Dense(Dense),
     /// Units of one colour are visited together.
-    Sparse(Neighbours),
+    Sparse(Sparse),
 }
 
 /// Every unit sees every other.
@@ -24,6 +22,14 @@ pub(crate) struct Dense {
     pub(crate) full: Vec<f64>,
     /// The same for the kernels, if the units are bits to them.
     pub(crate) band: Option<DenseBand>,
+}
+
+/// Every unit sees a few others.
+#[derive(Clone, Debug)]
+pub(crate) struct Sparse {
+    pub(crate) neighbours: Neighbours,
+    /// The same for the kernels, if the units are bits to them.
+    pub(crate) slots: Option<Slots>,
 }
 
 /// A layer's weights towards itself, and what the coordinates of bits leave over.
@@ -43,17 +49,6 @@ pub(super) struct Coordinates {
     pub(super) quantised: bool,
 }
 
-/// A sparse symmetric matrix by rows, and units that do not see each other.
-#[derive(Clone, Debug)]
-pub(crate) struct Neighbours {
-    /// `starts[i]..starts[i + 1]` of the links belong to entry `i`.
-    starts: Vec<usize>,
-    links: Vec<Link>,
-    pub(crate) colours: Vec<Colour>,
-    /// The same for the kernels, if the units are bits to them.
-    pub(crate) slots: Option<Slots>,
-}
-
 /// Units in the order of their colours, each colour filled up to whole tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
@@ -66,28 +61,6 @@ pub(crate) struct Slots {
     pub(crate) shifts: Vec<f32>,
 }
 
-/// One end of an edge, seen from the other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    pub(crate) entry: usize,
-    pub(crate) weight: f64,
-    /// Place of the weight in the coupling.
-    at: usize,
-}
-
-/// Units that do not see each other.
-#[derive(Clone, Debug)]
-pub(crate) struct Colour {
-    /// Their entries, unit after unit.
-    pub(crate) entries: Vec<usize>,
-    /// Where their variates start: a multiple of 32 units, so that 32 units of one colour share
-    /// their blocks of random words.
-    pub(crate) slot: usize,
-}
-
-/// Units that share their blocks of random words.
-const SHARED: usize = 32;
-
 impl Lateral {
     /// Lays out the weights of a lateral coupling, for the kernels too if they see `bits`;
     /// `None` for one between layers.
@@ -99,9 +72,9 @@ impl Lateral {
                 Self::Dense(Dense { full, band: bits.map(|c| DenseBand::new(t.n(), c)) })
             }
             Weights::Sparse(edges) => {
-                let mut neighbours = Neighbours::new(edges, units);
-                neighbours.slots = bits.map(|_| Slots::new(&neighbours));
-                Self::Sparse(neighbours)
+                let neighbours = Neighbours::new(edges, units);
+                let slots = bits.map(|_| Slots::new(&neighbours));
+                Self::Sparse(Sparse { neighbours, slots })
             }
         };
         lateral.refresh(weights, bits);
@@ -117,12 +90,10 @@ impl Lateral {
                     band.refresh(&dense.full, bits);
                 }
             }
-            (Self::Sparse(neighbours), Weights::Sparse(_)) => {
-                let entries = weights.entries();
-                neighbours.links.iter_mut().for_each(|l| l.weight = entries[l.at]);
-                if let (Some(mut slots), Some(bits)) = (neighbours.slots.take(), bits) {
-                    slots.refresh(neighbours, bits);
-                    neighbours.slots = Some(slots);
+            (Self::Sparse(sparse), Weights::Sparse(_)) => {
+                sparse.neighbours.set_weights(weights.entries());
+                if let (Some(slots), Some(bits)) = (&mut sparse.slots, bits) {
+                    slots.refresh(&sparse.neighbours, bits);
                 }
             }
             _ => {}
@@ -155,7 +126,7 @@ impl DenseBand {
 impl Slots {
     /// The order of the slots; weights follow with [`Slots::refresh`].
     fn new(neighbours: &Neighbours) -> Self {
-        let n_units = neighbours.starts.len() - 1;
+        let n_units = neighbours.n();
         let mut of_unit = vec![0; n_units];
         let mut n = 0;
         for colour in &neighbours.colours {
@@ -196,51 +167,5 @@ fn fill(full: &mut [f64], t: &Triangle) {
         for (k, &w) in t.row(i).iter().enumerate() {
             full[(i + 1 + k) * n + i] = w;
         }
-    }
-}
-
-impl Neighbours {
-    pub(super) fn new(edges: &Edges, units: Units) -> Self {
-        let group = units.group();
-        let mut starts = vec![0; edges.n() + 1];
-        for &(i, j) in edges.pairs() {
-            starts[i + 1] += 1;
-            starts[j + 1] += 1;
-        }
-        for i in 0..edges.n() {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut links = vec![Link { entry: 0, weight: 0.0, at: 0 }; 2 * edges.pairs().len()];
-        for (at, &(i, j)) in edges.pairs().iter().enumerate() {
-            for (from, to) in [(i, j), (j, i)] {
-                links[next[from]] = Link { entry: to, weight: 0.0, at };
-                next[from] += 1;
-            }
-        }
-        let of_unit = |u: usize| {
-            let links = &links[starts[u * group]..starts[(u + 1) * group]];
-            links.iter().map(move |l| l.entry / group)
-        };
-        let mut slot = 0;
-        let as_entries = |units: Vec<usize>| {
-            let n_units = units.len();
-            let entries = units.into_iter().flat_map(|u| u * group..(u + 1) * group).collect();
-            let colour = Colour { entries, slot };
-            slot += n_units.next_multiple_of(SHARED);
-            colour
-        };
-        let colours = colours(edges.n() / group, of_unit).into_iter().map(as_entries).collect();
-        Self { starts, links, colours, slots: None }
-    }
-
-    /// What entry `i` sees.
-    pub(crate) fn links(&self, i: usize) -> &[Link] {
-        &self.links[self.starts[i]..self.starts[i + 1]]
-    }
-
-    /// $\sum_j J_{ij} x_j$.
-    pub(crate) fn input(&self, i: usize, x: &[f64]) -> f64 {
-        self.links(i).iter().map(|l| l.weight * x[l.entry]).sum()
     }
 }

@@ -1,4 +1,4 @@
-//! Data that is not the same in every epoch.
+//! Data that a learner presents: the same in every epoch, or made anew.
 
 use crate::error::Error;
 use harmonium_data::Dataset;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// Makes the data of each epoch, always with the same rows: samples of a layer given the one below
 /// it, for example.
-pub trait Source: Sync {
+pub trait EpochData: Sync {
     /// The data of an epoch. The same epoch gives the same data.
     ///
     /// # Errors
@@ -16,25 +16,34 @@ pub trait Source: Sync {
 }
 
 /// What a trainer presents.
-#[derive(Clone, Copy)]
 pub enum Presented<'d> {
     /// The same samples in every epoch, perhaps drawn anew.
-    Fixed(&'d Dataset),
+    Fixed(Cow<'d, Dataset>),
     /// What a source makes of each epoch.
-    Anew(&'d dyn Source),
+    Anew(Box<dyn EpochData + 'd>),
 }
 
 impl<'d> Presented<'d> {
-    pub(super) fn in_epoch(&self, epoch: u64) -> Result<Cow<'d, Dataset>, Error> {
+    /// The data of an epoch, and what makes that of the next, if it differs.
+    pub(super) fn in_epoch(
+        self,
+        epoch: u64,
+    ) -> Result<(Cow<'d, Dataset>, Option<Box<dyn EpochData + 'd>>), Error> {
         match self {
-            Self::Fixed(data) => Ok(Cow::Borrowed(data)),
-            Self::Anew(source) => source.in_epoch(epoch).map(Cow::Owned),
+            Self::Fixed(data) => Ok((data, None)),
+            Self::Anew(source) => Ok((Cow::Owned(source.in_epoch(epoch)?), Some(source))),
         }
     }
 }
 
 impl<'d> From<&'d Dataset> for Presented<'d> {
     fn from(data: &'d Dataset) -> Self {
-        Self::Fixed(data)
+        Self::Fixed(Cow::Borrowed(data))
+    }
+}
+
+impl From<Dataset> for Presented<'_> {
+    fn from(data: Dataset) -> Self {
+        Self::Fixed(Cow::Owned(data))
     }
 }

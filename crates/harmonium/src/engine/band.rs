@@ -6,8 +6,9 @@
 //! coordinates, $x = s u + t$ with $s = 2$, $t = -1$, so every sample of a discrete layer is bits
 //! here: the gain $s_l s_m$ stands before the product and $t$ is folded into the biases.
 
+use super::Arithmetic;
 use super::learn::PanelBuffers;
-use super::{LayerId, Precision};
+use crate::machine::LayerId;
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::index::{Entries, Form, Samples};
 use harmonium_kernels::line::{HALF, Line, PANEL, Quantum, Row, Sums, TILE, Wide, flat, flat_mut};
@@ -91,7 +92,7 @@ pub(crate) struct Panel {
 
 /// What a layer holds, as a product wants it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct Operand {
     bits: Samples,
     /// $x - t$, row by row, where the layer does not hold bits.
     numbers: Vec<f32>,
@@ -101,22 +102,22 @@ pub(crate) struct Source {
 /// Bits below which it is not worth it to list them by several threads.
 const WORTH_SPREADING: usize = 40_000;
 
-impl Source {
-    /// Takes up stacked rows of bits, for weights of some precision.
-    pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix], precision: Precision) {
+impl Operand {
+    /// Takes up stacked rows of bits, for weights of some arithmetic.
+    pub(crate) fn set_bits(&mut self, parts: &[&BitMatrix], arithmetic: Arithmetic) {
         self.is_bits = true;
-        self.bits.fill(parts, entries_of(precision));
+        self.bits.fill(parts, entries_of(arithmetic));
     }
 
     /// The same by several threads, where there are enough bits.
-    pub(crate) fn set_bits_together(&mut self, parts: &[&BitMatrix], precision: Precision) {
+    pub(crate) fn set_bits_together(&mut self, parts: &[&BitMatrix], arithmetic: Arithmetic) {
         let size: usize = parts.iter().map(|part| part.n_rows() * part.n_columns()).sum();
         if size < WORTH_SPREADING || rayon::current_num_threads() < 2 {
-            self.set_bits(parts, precision);
+            self.set_bits(parts, arithmetic);
             return;
         }
         self.is_bits = true;
-        self.bits.fill_by(parts, entries_of(precision), |strips, _, fill| {
+        self.bits.fill_by(parts, entries_of(arithmetic), |strips, _, fill| {
             let strips = strips.par_iter_mut().enumerate().with_max_len(1);
             strips.for_each(|(s, strip)| with_scratch(|it| fill(s, strip, &mut it.listing)));
         });
@@ -139,8 +140,8 @@ impl Source {
     }
 }
 
-fn entries_of(precision: Precision) -> Entries {
-    if precision == Precision::I16 { Entries::Quantised } else { Entries::Single }
+fn entries_of(arithmetic: Arithmetic) -> Entries {
+    if arithmetic == Arithmetic::I16 { Entries::Quantised } else { Entries::Single }
 }
 
 thread_local! {
@@ -174,9 +175,9 @@ pub(crate) struct Scratch {
 
 impl Band {
     /// Of its weights as products read them.
-    pub(crate) fn precision(&self) -> Precision {
+    pub(crate) fn arithmetic(&self) -> Arithmetic {
         let quantised = self.panels.iter().flatten().any(Panel::is_quantised);
-        if quantised { Precision::I16 } else { Precision::F32 }
+        if quantised { Arithmetic::I16 } else { Arithmetic::F32 }
     }
 
     /// Number of weights towards the layer.
@@ -352,7 +353,7 @@ impl Band {
         &self,
         c: usize,
         tile: usize,
-        source: &Source,
+        source: &Operand,
         out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
@@ -365,7 +366,7 @@ impl Band {
         &self,
         c: usize,
         tile: usize,
-        source: &Source,
+        source: &Operand,
         mut out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
@@ -392,7 +393,7 @@ impl Band {
         &self,
         c: usize,
         tile: usize,
-        source: &Source,
+        source: &Operand,
         theta: &mut [Wide],
         scratch: &mut Scratch,
     ) {
@@ -526,7 +527,7 @@ impl Panel {
         &self,
         link: &Link,
         tile: usize,
-        source: &Source,
+        source: &Operand,
         mut out: Tiles<'_>,
         scratch: &mut Scratch,
     ) {
@@ -566,7 +567,7 @@ fn add_real(theta: &mut [Wide], x: &[f32], n: usize, weights: (&[f32], View), ga
 }
 
 fn add_quantised<'a, R: Fn(usize, usize) -> &'a [Quantum] + Copy>(
-    source: &Source,
+    source: &Operand,
     n: usize,
     rows: R,
     units: &[f32],
@@ -596,7 +597,7 @@ fn add_quantised<'a, R: Fn(usize, usize) -> &'a [Quantum] + Copy>(
 }
 
 fn add_single<'a, R: Fn(usize) -> &'a [f32; TILE] + Copy>(
-    source: &Source,
+    source: &Operand,
     n: usize,
     row: R,
     gain: f32,

@@ -8,6 +8,7 @@
 
 use super::{Layer, LayerId, Machine, State, own_energy};
 use crate::error::Error;
+use crate::units::OwnParameters;
 
 /// Where the natural parameters of a base end. A unit that never moves at $\beta = 0$ has to be
 /// woken by the couplings later, which costs more than it saves.
@@ -21,14 +22,15 @@ const SETTLING: usize = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Base {
     pub(crate) bias: Vec<Vec<f64>>,
-    pub(crate) precision: Vec<Vec<f64>>,
+    /// The own parameters of each layer's units.
+    pub(crate) own: Vec<Vec<f64>>,
     /// How many rows have biases of their own, one row after the other; `None` if all share them.
     n_rows: Option<usize>,
 }
 
 impl Base {
-    /// Zero biases: every value of a discrete unit is equally likely. Gaussian units keep their
-    /// precision.
+    /// Zero biases: every value of a unit that has finitely many is equally likely. Units keep
+    /// their own parameters.
     pub fn uniform(machine: &Machine) -> Self {
         Self::of(machine, |layer| vec![0.0; layer.len()])
     }
@@ -54,7 +56,7 @@ impl Base {
         let mut base = Self::of_biases(machine);
         for l in machine.layer_ids() {
             base.bias[l.0] = machine.theta(l, &x, 0)?;
-            if machine.layer(l).units.is_discrete() {
+            if machine.layer(l).units.is_finite() {
                 base.bias[l.0].iter_mut().for_each(|t| *t = t.clamp(-STRONGEST, STRONGEST));
             }
         }
@@ -78,8 +80,8 @@ impl Base {
             return Err(Error::Shape { what, expected, found });
         }
         let bias = layers.iter().zip(means).map(|(l, m)| l.bias_of_means(m)).collect();
-        let precision = layers.iter().map(|l| l.precision.clone()).collect();
-        Ok(Self { bias, precision, n_rows: None })
+        let own = layers.iter().map(|l| l.own.clone()).collect();
+        Ok(Self { bias, own, n_rows: None })
     }
 
     /// Visible units with the given means, one for each entry of the visible layers in their order,
@@ -114,11 +116,11 @@ impl Base {
         for l in (0..SETTLING).flat_map(|_| hidden()) {
             let layer = machine.layer(l);
             let mut theta = machine.theta(l, &x, 0)?;
-            if layer.units.is_discrete() {
+            if layer.units.is_finite() {
                 theta.iter_mut().for_each(|t| *t = t.clamp(-STRONGEST, STRONGEST));
             }
             base.bias[l.0].clone_from(&theta);
-            layer.units.mean_in_place(&mut theta, &layer.precision);
+            layer.units.mean_in_place(&mut theta, layer.own());
             x.set_row(l, 0, &theta)?;
         }
         Ok(base)
@@ -153,37 +155,33 @@ impl Base {
         let layers = machine.layers();
         Self {
             bias: layers.iter().map(bias).collect(),
-            precision: layers.iter().map(|l| l.precision.clone()).collect(),
+            own: layers.iter().map(|l| l.own.clone()).collect(),
             n_rows: None,
         }
     }
 
     /// $\ln Z$ of the base, in closed form.
     pub fn log_partition(&self, machine: &Machine) -> f64 {
-        let pairs = self.bias.iter().zip(&self.precision);
+        let pairs = self.bias.iter().zip(&self.own);
         let layers = machine.layers().iter().zip(pairs);
-        layers.map(|(l, (b, g))| l.units.log_partition(b, g)).sum()
+        layers.map(|(l, (b, own))| l.units.log_partition(b, OwnParameters::new(own, l.len()))).sum()
     }
 
     /// $E_\text{base}(x)$ of one row.
-    pub(crate) fn energy_of_row(&self, x: &State, row: usize) -> f64 {
-        let layers = (0..).map(LayerId).zip(&self.precision);
-        layers.map(|(l, g)| own_energy(self.bias_in(l, row), g, x.row(l, row))).sum()
+    pub(crate) fn energy_of_row(&self, machine: &Machine, x: &State, row: usize) -> f64 {
+        let energy = |l: LayerId| {
+            let (bias, own) =
+                (self.bias_in(l, row), OwnParameters::new(&self.own[l.0], x.layers[l.0].len));
+            own_energy(machine.layer(l).units, bias, own, x.row(l, row))
+        };
+        machine.layer_ids().map(energy).sum()
     }
 }
 
 impl Layer {
     /// The biases with which uncoupled units have these means.
     pub(crate) fn bias_of_means(&self, means: &[f64]) -> Vec<f64> {
-        use crate::units::Units;
-        let inside = |p: f64| p.clamp(1e-3, 1.0 - 1e-3);
-        let logit = |p: f64| (inside(p) / (1.0 - inside(p))).ln();
-        match self.units {
-            Units::Binary => means.iter().map(|&m| logit(m)).collect(),
-            Units::Spin => means.iter().map(|&m| 0.5 * logit(0.5 * (1.0 + m))).collect(),
-            Units::Categorical { .. } => means.iter().map(|&m| inside(m).ln()).collect(),
-            Units::Gaussian => means.iter().zip(&self.precision).map(|(m, g)| m * g).collect(),
-        }
+        self.units.bias_of_means(means, self.own())
     }
 }
 
@@ -205,7 +203,7 @@ impl Machine {
         };
         for (l, layer) in machine.layers.iter_mut().enumerate() {
             mix(&mut layer.bias, &base.bias[l]);
-            mix(&mut layer.precision, &base.precision[l]);
+            mix(&mut layer.own, &base.own[l]);
         }
         for c in &mut machine.couplings {
             c.weights.entries_mut().iter_mut().for_each(|w| *w *= beta);

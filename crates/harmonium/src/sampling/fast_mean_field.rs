@@ -1,4 +1,4 @@
-//! Mean field by the kernels: whole layers of binary units or spins, in single precision.
+//! Fast mean field, by the kernels: whole layers of binary units or spins, in single precision.
 //!
 //! What held layers send is the same in every sweep, so it is multiplied once; the rest are
 //! products of means and weights: master weights, or quantised ones with means of 14 bits where the
@@ -10,8 +10,9 @@ use super::Clamp;
 use super::mean_field::{Report, iterate};
 use super::packed::theta_from;
 use super::walk::{Heat, Response, Walk};
-use crate::machine::{Engine, LayerId, Precision, Scratch, State, with_scratch};
-use crate::units::Units;
+use crate::engine::{Arithmetic, Packed, Scratch, with_scratch};
+use crate::machine::{LayerId, State};
+use crate::units::Storage;
 use harmonium_kernels::line::{TILE, Wide, flat_mut};
 use harmonium_kernels::means::Means;
 use harmonium_kernels::response::{move_towards, probabilities};
@@ -21,33 +22,27 @@ use rayon::prelude::*;
 const ROWS: usize = 64;
 
 /// Whether this way knows the units that are free, and how they are to respond.
-pub(super) fn fits(walk: &Walk<'_>, response: Response) -> bool {
-    let known =
-        |l| walk.clamp.holds_layer(l) || (walk.clamp.frees_layer(l) && knows(walk.engine, l));
+pub(super) fn fits(walk: &Walk<'_>, engine: &Packed, response: Response) -> bool {
+    let known = |l| walk.clamp.holds_layer(l) || (walk.clamp.frees_layer(l) && knows(engine, l));
     matches!((response, walk.heat), (Response::Mean, Heat::None))
-        && walk.by_kernels()
-        && (0..walk.engine.layers().len()).map(LayerId).all(known)
+        && (0..engine.layers().len()).map(LayerId).all(known)
 }
 
 /// Whether the kernels answer for the units of a layer.
-fn knows(engine: &Engine, l: LayerId) -> bool {
+pub(super) fn knows(engine: &Packed, l: LayerId) -> bool {
     let layer = &engine.layers()[l.0];
-    let binary = matches!(layer.units, Units::Binary | Units::Spin);
-    engine.precision() != Precision::F64 && layer.lateral.is_none() && binary
+    layer.lateral.is_none() && layer.units.storage() == Storage::Bits
 }
 
 /// Puts layer `l` at its means given the rest, where the neighbours that wait stand as in `at_rest`
-/// in every row: what they send is multiplied once. False if the kernels do not know the units.
+/// in every row: what they send is multiplied once.
 pub(super) fn start(
-    engine: &Engine,
+    engine: &Packed,
     l: LayerId,
     waits: impl Fn(LayerId) -> bool + Sync + Copy,
     at_rest: &mut State,
     x: &mut State,
-) -> bool {
-    if !knows(engine, l) {
-        return false;
-    }
+) {
     let layer = &engine.layers()[l.0];
     let alone = theta_from(engine, l, |_| false, at_rest);
     let waiting = theta_from(engine, l, waits, at_rest);
@@ -62,24 +57,24 @@ pub(super) fn start(
     for (out, p) in out.iter_mut().zip(flat_mut(&mut lines)) {
         *out = layer.scale * f64::from(*p) + layer.shift;
     }
-    true
 }
 
 /// Sweeps every row until it moves no more than `tolerance`.
 pub(super) fn until_still(
     walk: &Walk<'_>,
+    engine: &Packed,
     x: &mut State,
     max_sweeps: usize,
     tolerance: f64,
 ) -> Vec<Report> {
     let n_rows = x.n_rows();
-    let free = free_layers(walk.engine, walk.clamp);
+    let free = free_layers(engine, walk.clamp);
     let held = |m: LayerId| walk.clamp.holds_layer(m);
-    let held: Vec<Vec<f32>> = free.iter().map(|&l| theta_from(walk.engine, l, held, x)).collect();
+    let held: Vec<Vec<f32>> = free.iter().map(|&l| theta_from(engine, l, held, x)).collect();
     let n_pieces = n_rows.div_ceil(ROWS);
     let mut pieces: Vec<Piece<'_>> = (0..n_pieces)
         .map(|p| p * n_rows / n_pieces..(p + 1) * n_rows / n_pieces)
-        .map(|rows| Piece::new(walk, x, &free, &held, rows))
+        .map(|rows| Piece::new(walk, engine, x, &free, &held, rows))
         .collect();
     let reports = pieces.par_iter_mut().map(|piece| {
         let n = piece.rows.len();
@@ -92,7 +87,7 @@ pub(super) fn until_still(
     });
     let reports = reports.collect();
     for (k, &l) in free.iter().enumerate() {
-        let len = walk.engine.layers()[l.0].len;
+        let len = engine.layers()[l.0].len;
         let out = x.layers[l.0].numbers_mut();
         for piece in &pieces {
             let range = piece.rows.start * len..piece.rows.end * len;
@@ -103,14 +98,14 @@ pub(super) fn until_still(
 }
 
 /// In the order of a sweep.
-fn free_layers(engine: &Engine, clamp: &Clamp) -> Vec<LayerId> {
+fn free_layers(engine: &Packed, clamp: &Clamp) -> Vec<LayerId> {
     let layers = engine.schedule().iter().flatten().copied();
     layers.filter(|&l| !clamp.holds_layer(l)).collect()
 }
 
 /// Some rows of all free layers.
 struct Piece<'a> {
-    engine: &'a Engine,
+    engine: &'a Packed,
     step: f32,
     rows: std::ops::Range<usize>,
     /// The rows that still move, counted from the first.
@@ -139,13 +134,13 @@ struct Free {
 
 impl<'a> Piece<'a> {
     fn new(
-        walk: &Walk<'a>,
+        walk: &Walk<'_>,
+        engine: &'a Packed,
         x: &State,
         free: &[LayerId],
         held: &[Vec<f32>],
         rows: std::ops::Range<usize>,
     ) -> Self {
-        let engine = walk.engine;
         let layers = free.iter().zip(held).map(|(&id, held)| {
             let layer = &engine.layers()[id.0];
             let range = rows.start * layer.len..rows.end * layer.len;
@@ -196,7 +191,7 @@ impl<'a> Piece<'a> {
     }
 
     fn visit(&mut self, k: usize, change: &mut [f64]) {
-        if self.engine.precision() == Precision::I16 {
+        if self.engine.arithmetic() == Arithmetic::I16 {
             return with_scratch(|scratch| self.visit_quantised(k, change, scratch));
         }
         let n = self.current.len();
@@ -257,8 +252,8 @@ impl<'a> Piece<'a> {
 
 impl Free {
     /// Follows the means where weights are quantised.
-    fn round(&mut self, engine: &Engine) {
-        if engine.precision() == Precision::I16 {
+    fn round(&mut self, engine: &Packed) {
+        if engine.arithmetic() == Arithmetic::I16 {
             self.rounded.fill(&self.means, self.len, 1.0 / self.scale);
         }
     }
