@@ -25,8 +25,8 @@
 //! ```
 //!
 //! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
-//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
-//! uses only those before it, and a test checks it.
+//! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`],
+//! [`findings`]. Each uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ pub mod error;
 pub mod estimators;
 pub mod evaluation;
 pub mod exact;
+pub mod findings;
 pub mod machine;
 pub mod models;
 pub mod moments;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The modules from top to bottom.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error",
     "units",
     "machine",
@@ -16,6 +16,7 @@ const ORDER: [&str; 12] = [
     "training",
     "evaluation",
     "run",
+    "findings",
 ];
 
 /// The text of every file of a module.
