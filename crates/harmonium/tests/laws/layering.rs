@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 17] = [
     "error",
+    "progress",
     "units",
     "machine",
     "models",
@@ -18,6 +19,8 @@ const ORDER: [&str; 14] = [
     "training",
     "evaluation",
     "run",
+    "findings",
+    "model",
 ];
 
 /// A file of a module.
