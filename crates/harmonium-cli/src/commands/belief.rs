@@ -9,7 +9,7 @@ use crate::render::{self, progress};
 use harmonium::evaluation::dbn as score;
 use harmonium::evaluation::log_partition::{LogPartition, choose};
 use harmonium::exact;
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Precision, Role, State};
+use harmonium::machine::{Precision, State};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
 use harmonium::run::DbnModel;
@@ -356,32 +356,4 @@ pub(super) fn complete(
     }
     let (n, out) = (rows.n_rows(), &args.output.out);
     render::result(&format!("the probabilities of {q} classes behind each of {n} rows in `{out}`"))
-}
-
-/// The weights of generation as a chain of layers, to look at: it is no distribution that the
-/// network has.
-pub(super) fn chain(dbn: &Dbn) -> Result<Machine, Failure> {
-    let role = |l: usize| if l == 0 { Role::Visible } else { Role::Hidden };
-    let layers: Vec<Layer> =
-        (0..=dbn.depth()).map(|l| Layer { role: role(l), ..dbn.layer(l).clone() }).collect();
-    let mut couplings = Vec::new();
-    for (l, part) in dbn.directed().iter().enumerate() {
-        let weights = part.generative.couplings()[0].clone();
-        couplings.push(shifted(weights, l));
-    }
-    let top = dbn.top().couplings().iter().find(|c| c.other_end(Dbn::BELOW_TOP).is_some());
-    if let Some(top) = top {
-        let mut top = top.clone();
-        let last = dbn.depth();
-        let moved = |l: LayerId| LayerId(if l == Dbn::BELOW_TOP { last - 1 } else { last });
-        top.between = (moved(top.between.0), moved(top.between.1));
-        couplings.push(top);
-    }
-    Ok(Machine::new(layers, couplings)?)
-}
-
-fn shifted(mut coupling: Coupling, by: usize) -> Coupling {
-    let (a, b) = coupling.between;
-    coupling.between = (LayerId(a.0 + by), LayerId(b.0 + by));
-    coupling
 }
