@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`moments`],
+//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`models`], [`moments`],
 //! [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
 //! uses only those before it, and a test checks it.
 

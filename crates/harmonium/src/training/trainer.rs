@@ -239,6 +239,12 @@ impl<'d> Trainer<'d> {
         })
     }
 
+    /// The machine as it is now, with what belongs to it.
+    pub(super) fn current(&self) -> Watched<'_> {
+        let (machine, engine) = (self.machine(), &self.engine);
+        Watched { machine, engine, chains: self.negative.chains(), data: None }
+    }
+
     /// Whether the engine holds nothing to write back: before the first step, or after numbers
     /// that are none.
     fn stale(&self) -> bool {
@@ -507,8 +513,7 @@ impl Learner for Trainer<'_> {
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
-        let (machine, engine) = (self.machine(), &self.engine);
-        Some(Watched { machine, engine, chains: self.negative.chains(), data: None })
+        Some(self.current())
     }
 
     fn is_parallel(&self) -> bool {

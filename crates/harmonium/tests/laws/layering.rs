@@ -3,8 +3,9 @@
 use std::path::Path;
 
 /// The modules from top to bottom.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error",
+    "progress",
     "units",
     "machine",
     "models",

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it unwraps nothing")]
 
-mod belief;
 mod checkpoints;
+mod dbn;
 mod directories;
 mod failing_disk;
 mod folder;
