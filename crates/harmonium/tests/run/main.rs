@@ -10,5 +10,6 @@ mod folder;
 mod hostile;
 mod machines;
 mod model_files;
+mod record;
 mod resume;
 mod uai;
