@@ -231,6 +231,12 @@ impl<'d> Trainer<'d> {
         })
     }
 
+    /// The machine as it is now, with what belongs to it.
+    pub(super) fn current(&self) -> Watched<'_> {
+        let (machine, engine) = (self.machine(), &self.engine);
+        Watched { machine, engine, chains: self.negative.chains(), data: None }
+    }
+
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
@@ -476,8 +482,7 @@ impl Learner for Trainer<'_> {
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
-        let (machine, engine) = (self.machine(), &self.engine);
-        Some(Watched { machine, engine, chains: self.negative.chains(), data: None })
+        Some(self.current())
     }
 
     fn is_parallel(&self) -> bool {
