@@ -28,7 +28,7 @@ impl Estimator for Contrastive {
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { sampler, batch, k, stream, .. } = *context;
         normalise(batch, &mut self.weights);
-        let mut x = sample_posterior(context, &context.held(), sweeps_of_posterior(context))?;
+        let mut x = sample_posterior(context, context.batch.clamp(), sweeps_of_posterior(context))?;
         let free = Clamp::none();
         sampler.gibbs(&free, &mut x, k, stream.fork(2))?;
         sampler.average_block(&free, &mut x, &last_free_block(sampler, &free));
@@ -44,11 +44,11 @@ impl Deferring for Contrastive {
             return Ok(self.estimate(context)?.into_deferred());
         }
         normalise(batch, &mut self.weights);
-        let (graph, data) = (sampler.graph(), context.held());
+        let (graph, data) = (sampler.graph(), context.batch.clamp());
         let mut data_means = None;
         let mut x = match self.particles.take() {
             // One sweep over hidden units that see only the data forgets where they were.
-            Some(mut x) if posterior_factorises(graph, &data) && x.n_rows() == batch.n_rows() => {
+            Some(mut x) if posterior_factorises(graph, data) && x.n_rows() == batch.n_rows() => {
                 batch.write_into(&mut x);
                 // Whether the last block are the hidden units and nothing else.
                 if graph.layer_ids().all(|l| last.contains(&l) != data.holds_layer(l)) {
@@ -56,11 +56,11 @@ impl Deferring for Contrastive {
                     sampler.sample_with_means(&mut x, &last, stream.fork(1), means);
                     data_means = Some(&self.data_means);
                 } else {
-                    sampler.gibbs(&data, &mut x, 1, stream.fork(1))?;
+                    sampler.gibbs(data, &mut x, 1, stream.fork(1))?;
                 }
                 x
             }
-            _ => sample_posterior(context, &data, sweeps_of_posterior(context))?,
+            _ => sample_posterior(context, data, sweeps_of_posterior(context))?,
         };
         sampler.open_sweeps(&mut x, k, stream.fork(2));
         let (state, weights) = (self.particles.insert(x), &self.weights[..]);
@@ -70,7 +70,7 @@ impl Deferring for Contrastive {
 
 /// Sweeps over the hidden units given the data: one, where they are independent.
 fn sweeps_of_posterior(context: &Context<'_>) -> usize {
-    let factorises = posterior_factorises(context.sampler.graph(), &context.held());
+    let factorises = posterior_factorises(context.sampler.graph(), context.batch.clamp());
     if factorises { 1 } else { POSTERIOR_SWEEPS }
 }
 
@@ -78,9 +78,9 @@ fn sweeps_of_posterior(context: &Context<'_>) -> usize {
 mod tests {
     use super::*;
     use crate::engine::Arithmetic;
-    use crate::machine::Batch;
     use crate::models::Rbm;
     use crate::sampling::Sampler;
+    use crate::schema::Feed;
     use harmonium_data::{Binarize, Dataset, Table};
     use harmonium_kernels::line::TILE;
     use harmonium_kernels::random::Stream;
@@ -95,16 +95,13 @@ mod tests {
         for (i, w) in machine.couplings_mut()[0].weights.entries_mut().iter_mut().enumerate() {
             *w = (i as f64).sin();
         }
+        let feed = Feed::of(&machine, &data).unwrap();
         for (arithmetic, tolerance) in [(Arithmetic::F32, 1e-5), (Arithmetic::I16, 2e-3)] {
             let sampler = Sampler::new(machine.clone(), arithmetic);
             let mut estimator = Contrastive::default();
             for turn in 0..3 {
-                let mut batch = Batch::new(&machine);
-                let mut values = vec![0.0; 70];
-                for row in 0..5 {
-                    data.present_into((row + turn) % 7, Stream::new(0), &mut values);
-                    batch.push(&machine, &values, 1.0);
-                }
+                let rows = (0..5).map(|row| (row + turn) % 7);
+                let batch = feed.batch(rows, Stream::new(0));
                 let stream = Stream::new(1);
                 let context = Context { sampler: &sampler, batch: &batch, k: 1, stream };
                 let Deferred { data_means, pending, .. } =

@@ -22,23 +22,23 @@ impl Estimator for ExactPosterior {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { sampler, batch, .. } = *context;
-        let clamp = context.held();
+        let clamp = context.batch.clamp();
         normalise(batch, &mut self.weights);
         let mut x = batch.to_state(sampler.graph())?;
-        if !posterior_factorises(sampler.graph(), &clamp) {
+        if !posterior_factorises(sampler.graph(), clamp) {
             let machine = sampler.machine();
-            return Ok(Side::Moments(exact::moments(machine, &clamp, &x, &self.weights)?));
+            return Ok(Side::Moments(exact::moments(machine, clamp, &x, &self.weights)?));
         }
-        sampler.average_block(&clamp, &mut x, &free_layers(sampler.graph(), &clamp));
+        sampler.average_block(clamp, &mut x, &free_layers(sampler.graph(), clamp));
         Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })
     }
 }
 
 impl Deferring for ExactPosterior {
     fn estimate_deferred(&mut self, context: &Context<'_>) -> Result<Option<Deferred<'_>>, Error> {
-        let (graph, batch, clamp) = (context.sampler.graph(), context.batch, context.held());
-        let free = free_layers(graph, &clamp);
-        if !deferrable(context, &free) || !posterior_factorises(graph, &clamp) {
+        let (graph, batch, clamp) = (context.sampler.graph(), context.batch, context.batch.clamp());
+        let free = free_layers(graph, clamp);
+        if !deferrable(context, &free) || !posterior_factorises(graph, clamp) {
             return Ok(self.estimate(context)?.into_deferred());
         }
         normalise(batch, &mut self.weights);

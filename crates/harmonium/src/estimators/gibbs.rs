@@ -42,22 +42,22 @@ impl Estimator for ClampedGibbs {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { sampler, batch, .. } = *context;
-        let clamp = context.held();
-        let mut x = sample_posterior(context, &clamp, self.sweeps)?;
+        let clamp = context.batch.clamp();
+        let mut x = sample_posterior(context, clamp, self.sweeps)?;
         normalise(batch, &mut self.weights);
-        sampler.average_block(&clamp, &mut x, &last_free_block(sampler, &clamp));
+        sampler.average_block(clamp, &mut x, &last_free_block(sampler, clamp));
         Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })
     }
 }
 
 impl Deferring for ClampedGibbs {
     fn estimate_deferred(&mut self, context: &Context<'_>) -> Result<Option<Deferred<'_>>, Error> {
-        let clamp = context.held();
-        let last = last_free_block(context.sampler, &clamp);
+        let clamp = context.batch.clamp();
+        let last = last_free_block(context.sampler, clamp);
         if !deferrable(context, &last) {
             return Ok(self.estimate(context)?.into_deferred());
         }
-        let x = sample_posterior(context, &clamp, self.sweeps)?;
+        let x = sample_posterior(context, clamp, self.sweeps)?;
         normalise(context.batch, &mut self.weights);
         let (state, weights) = (self.particles.insert(x), &self.weights[..]);
         Ok(Some(Deferred { state, weights, pending: last, draw: None, data_means: None }))

@@ -33,10 +33,10 @@ impl Estimator for MeanFieldPosterior {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { sampler, batch, .. } = *context;
-        let clamp = context.held();
+        let clamp = context.batch.clamp();
         let mut x = batch.to_state(sampler.graph())?;
-        sampler.start_outwards(&clamp, &mut x)?;
-        self.convergence = Some(sampler.mean_field(&clamp, &mut x, self.settings)?);
+        sampler.start_outwards(clamp, &mut x)?;
+        self.convergence = Some(sampler.mean_field(clamp, &mut x, self.settings)?);
         normalise(batch, &mut self.weights);
         Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })
     }

@@ -56,13 +56,6 @@ pub struct Context<'a> {
     pub stream: Stream,
 }
 
-impl Context<'_> {
-    /// Holds the layers that the batch fills.
-    fn held(&self) -> Clamp {
-        Clamp::layers(self.batch.visible().iter().copied())
-    }
-}
-
 /// What an estimator found.
 #[derive(Debug)]
 pub enum Side<'a> {

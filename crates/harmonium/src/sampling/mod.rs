@@ -9,7 +9,6 @@
 mod ancestral;
 mod annealing;
 mod chains;
-mod clamp;
 mod collapsed;
 mod fast_mean_field;
 mod gibbs;
@@ -22,15 +21,15 @@ mod sampler;
 mod tempering;
 mod walk;
 
+pub use crate::machine::Clamp;
 pub use ancestral::{DbnSampler, DbnState, Pass};
 pub use chains::{Chains, independent};
-pub use clamp::Clamp;
 pub use inference::{Inference, posterior_factorises};
 pub use labelled::{Label, TopSums};
 pub use mean_field::{Convergence, MeanField};
 pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};
 
-pub(crate) use ancestral::{Way, data_layers};
+pub(crate) use ancestral::Way;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use inference::free_layers;
