@@ -3,7 +3,7 @@
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
-    ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
+    ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Tempered,
 };
 use crate::machine::Machine;
@@ -13,7 +13,7 @@ use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
 
 /// The estimators of the data side and of the model side.
-type Sides = (Box<dyn Estimator>, Box<dyn Estimator>);
+type Sides = (Box<dyn Deferring>, Box<dyn Deferring>);
 
 /// The model side of the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,8 +299,8 @@ impl Plan {
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 
-    /// The precision of the engine.
-    pub(super) fn engine_precision(&self, machine: &Machine) -> Arithmetic {
+    /// In which numbers samplers multiply while they train `machine`.
+    pub(super) fn arithmetic(&self, machine: &Machine) -> Arithmetic {
         match self.precision {
             Numbers::F64 => Arithmetic::F64,
             Numbers::I16 => Arithmetic::I16,
@@ -329,13 +329,13 @@ impl Plan {
         };
         let clamp = Clamp::visible(machine);
         let closed = posterior_factorises(machine, &clamp);
-        let data: Box<dyn Estimator> = match self.posterior {
+        let data: Box<dyn Deferring> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed => Box::new(ExactPosterior::default()),
             Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };
-        let model: Box<dyn Estimator> = match self.rule {
+        let model: Box<dyn Deferring> = match self.rule {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
