@@ -1,7 +1,7 @@
 //! `harmonium report`: a page about a run.
 
 use super::belief;
-use super::diagnose::{Scalar, watch};
+use super::diagnose::fact;
 use super::sample::{visible_means, visible_rows};
 use super::score::exact_scores;
 use crate::args::{Common, ReportArgs};
@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::report::{Contents, Filters, html};
 use crate::{output, plan, render};
+use harmonium::evaluation::diagnose::watch;
 use harmonium::evaluation::filters::{mean_activity, projections};
 use harmonium::exact;
 use harmonium::findings::{Evidence, Named, findings};
@@ -188,8 +189,9 @@ fn mixing(machine: &Machine, common: &Common) -> Result<Vec<(String, String)>, F
     let engine = Engine::with_precision(machine, common.precision(Precision::F32));
     let stream = Stream::new(common.seed()).fork(201);
     let chains = Chains::new(machine, MIXING_CHAINS, stream.fork(0))?;
-    let scalars = watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), None)?;
-    Ok(scalars.iter().filter_map(Scalar::fact).collect())
+    let scalars =
+        watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), &mut |_, _, _| {})?;
+    Ok(scalars.iter().filter_map(fact).collect())
 }
 
 fn facts(remembered: &Remembered) -> Vec<(String, String)> {
