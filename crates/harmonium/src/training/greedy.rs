@@ -116,6 +116,12 @@ impl<'d> Pretrained<'d> {
         Ok(Self { machine, data, plan: plan.clone(), stages, at, trainer })
     }
 
+    /// The machine that is moved: that of the stage under way with the layers it consists of, or the
+    /// whole.
+    pub fn current(&self) -> Watched<'_> {
+        self.trainer.current()
+    }
+
     /// Goes on to the next stage, or to the whole machine.
     fn advance(&mut self) -> Result<(), Error> {
         self.stages[self.at].machine = self.trainer.machine().clone();
@@ -200,7 +206,7 @@ impl Learner for Pretrained<'_> {
 
     fn watched(&self) -> Option<Watched<'_>> {
         // A stage is a place to start from: only the whole machine is worth measuring.
-        if self.at < self.stages.len() { None } else { self.trainer.watched() }
+        (self.at == self.stages.len()).then(|| self.current())
     }
 
     fn is_parallel(&self) -> bool {

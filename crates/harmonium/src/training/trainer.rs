@@ -223,6 +223,11 @@ impl<'d> Trainer<'d> {
         self.sampler.machine()
     }
 
+    /// The machine as it is now, with what belongs to it.
+    pub(super) fn current(&self) -> Watched<'_> {
+        Watched { sampler: &self.sampler, chains: self.negative.chains(), data: None }
+    }
+
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
@@ -452,7 +457,7 @@ impl Learner for Trainer<'_> {
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
-        Some(Watched { sampler: &self.sampler, chains: self.negative.chains(), data: None })
+        Some(self.current())
     }
 
     fn is_parallel(&self) -> bool {

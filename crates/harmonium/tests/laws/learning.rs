@@ -4,7 +4,7 @@ use crate::machines::{
     all, assert_close, assert_gradient, discrete, every_state, extent, some_states,
 };
 use crate::statistics::assert_mean;
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Side, Tempered,
@@ -17,7 +17,7 @@ use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
 use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, MeanField};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::schema::Feed;
 use harmonium::training::{
     EarlyStop, Every, History, OptimizerKind, Plan, Posterior, Rule, Stop, Trainer, initialise,
@@ -54,8 +54,8 @@ fn moments_of(
     k: usize,
     stream: Stream,
 ) -> Moments {
-    let engine = Engine::new(machine);
-    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+    let context = Context { sampler: &sampler, batch, k, stream };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -188,16 +188,9 @@ fn particles_weigh_one_whatever_their_number() {
         // Three samples against seven chains: each side is an average of its own.
         let x = some_states(&machine, 3, 54);
         let batch = batch_of(&machine, &x);
-        let engine = Engine::new(&machine);
-        let context = Context {
-            machine: &machine,
-
-            engine: &engine,
-            batch: &batch,
-            k: 1,
-            stream: Stream::new(1),
-            defer: false,
-        };
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        let stream = Stream::new(1);
+        let context = Context { sampler: &sampler, batch: &batch, k: 1, stream };
         let mut sides: Vec<Box<dyn Estimator>> = vec![
             Box::new(MeanFieldPosterior::new(MeanField::default())),
             Box::new(ClampedGibbs::new(2)),
@@ -207,8 +200,7 @@ fn particles_weigh_one_whatever_their_number() {
         ];
         for estimator in &mut sides {
             let kind = estimator.name();
-            let Side::Particles { state, weights, .. } = estimator.estimate(&context).unwrap()
-            else {
+            let Side::Particles { state, weights } = estimator.estimate(&context).unwrap() else {
                 panic!("{name}: {kind} yields particles")
             };
             assert_eq!(state.n_rows(), weights.len());
@@ -499,7 +491,7 @@ fn couplings_between_real_units_never_outgrow_their_precision() {
     let mut steps = 0;
     let mut every = Every::new(1, |view| {
         steps += 1;
-        assert!(exact::log_partition(view.machine()).unwrap().is_finite());
+        assert!(exact::log_partition(view.machine().unwrap()).unwrap().is_finite());
         ControlFlow::Continue(())
     });
     let outcome = train(machine, &data, &plan, &mut [&mut every]).unwrap();
@@ -520,9 +512,9 @@ fn observers_see_stop_and_measure() {
     let mut seen = 0;
     let mut every = Every::new(7, |view| {
         seen += 1;
-        assert_eq!(view.n_steps(), 150);
+        assert_eq!(view.progress().n_steps, 150);
         assert!(view.report.update_ratio > 0.0 && view.report.gradient_norm > 0.0);
-        if view.epoch == 35 {
+        if view.epoch() == 35 {
             ControlFlow::Break("enough".into())
         } else {
             ControlFlow::Continue(())
@@ -532,7 +524,7 @@ fn observers_see_stop_and_measure() {
     assert_eq!(outcome.stop, Stop::Observer("enough".into()));
     assert_eq!((outcome.epochs, outcome.steps, seen), (35, 105, 5));
     assert_eq!(history.records().iter().map(|r| r.epoch).collect::<Vec<_>>(), [10, 20, 30]);
-    assert_eq!(history.records()[0].measurements[0].name.as_str(), "train");
+    assert_eq!(history.records()[0].measurements.0[0].name.as_str(), "train");
     // A rate of zero never improves: stopping comes after the patience, and says since when.
     let mut early = EarlyStop::new(metric(), 4);
     let still = Plan { learning_rate: 0.0, ..plan };
@@ -594,8 +586,11 @@ fn resuming_equals_never_having_stopped() {
 struct EachStep<'a>(&'a mut Vec<harmonium::training::Checkpoint>);
 
 impl harmonium::training::Observer for EachStep<'_> {
-    fn updated(&mut self, view: &harmonium::training::View<'_, '_>) -> ControlFlow<String> {
+    fn updated(
+        &mut self,
+        view: &harmonium::training::View<'_>,
+    ) -> Result<ControlFlow<String>, harmonium::Error> {
         self.0.push(view.checkpoint());
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 }
