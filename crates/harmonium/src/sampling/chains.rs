@@ -61,6 +61,11 @@ impl Chains {
         &mut self.state
     }
 
+    /// Gives away where the chains are.
+    pub fn into_state(self) -> State {
+        self.state
+    }
+
     /// Where the chains are.
     pub fn state(&self) -> &State {
         &self.state

@@ -186,7 +186,39 @@ impl Plan {
         Self { epochs, ..Self::default() }
     }
 
-    /// The defaults for a machine: gentler where Gaussian units could run away.
+    /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
+    /// command line.
+    pub const KEYS: [&'static str; 27] = [
+        "seed",
+        "precision",
+        "epochs",
+        "pretrain-epochs",
+        "pretrain-learning-rate",
+        "batch",
+        "rule",
+        "posterior",
+        "k",
+        "chains",
+        "replicas",
+        "optimizer",
+        "learning-rate",
+        "decay",
+        "momentum",
+        "l1",
+        "l2",
+        "sparsity-target",
+        "sparsity-cost",
+        "max-norm",
+        "clip",
+        "center",
+        "offset-rate",
+        "initial-std",
+        "posterior-sweeps",
+        "mean-field-sweeps",
+        "mean-field-tolerance",
+    ];
+
+    /// The defaults for a machine: gentler where real units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
@@ -318,5 +350,28 @@ impl Plan {
             OptimizerKind::Sgd => Box::new(Sgd::new(Moments::lengths(machine))),
             OptimizerKind::Adam => Box::new(Adam::new(Moments::lengths(machine))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_key() {
+        let everything = Plan {
+            pretrain_epochs: 1,
+            sparsity_target: Some(0.1),
+            max_norm: Some(1.0),
+            clip: Some(1.0),
+            ..Plan::default()
+        };
+        let written = serde_json::to_value(everything).unwrap();
+        let mut written: Vec<&str> =
+            written.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys = Plan::KEYS.to_vec();
+        written.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(written, keys);
     }
 }
