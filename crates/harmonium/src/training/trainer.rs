@@ -355,10 +355,8 @@ impl<'d> Trainer<'d> {
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
-            if self.epoch < self.plan.epochs {
-                if let Some(source) = &self.source {
-                    self.data = Cow::Owned(source.in_epoch(self.epoch)?);
-                }
+            if let Some(source) = self.source.as_ref().filter(|_| self.epoch < self.plan.epochs) {
+                self.data = Cow::Owned(source.in_epoch(self.epoch)?);
             }
             self.shuffle();
         }
