@@ -12,6 +12,7 @@ use crate::output;
 use crate::plan::Asked;
 use crate::render::picture::{Ink, Tone, mosaic};
 use crate::render::{self, progress};
+use harmonium::evaluation::filters::{projections, strongest_first};
 use harmonium::evaluation::likelihood::Likelihood;
 use harmonium::evaluation::{baseline, likelihood};
 use harmonium::exact;
@@ -231,14 +232,11 @@ fn rows(data: &Dataset, n: usize) -> Vec<Vec<f64>> {
     (0..n.min(data.n_rows())).map(row).collect()
 }
 
-/// The weights of each hidden unit, strongest first.
+/// The strongest filters.
 fn filters(machine: &Machine) -> Vec<Vec<f64>> {
-    let entries = machine.couplings()[0].weights.entries();
-    let n = machine.layer(Rbm::HIDDEN).len();
-    let mut filters: Vec<Vec<f64>> =
-        (0..n).map(|j| entries.iter().skip(j).step_by(n).copied().collect()).collect();
-    let norm = |f: &[f64]| f.iter().map(|w| w * w).sum::<f64>();
-    filters.sort_by(|a, b| norm(b).total_cmp(&norm(a)));
+    let (_, filters) =
+        projections(machine, Rbm::VISIBLE).pop().unwrap_or((Rbm::HIDDEN, Vec::new()));
+    let mut filters = strongest_first(filters);
     filters.truncate(2 * TILES);
     filters
 }

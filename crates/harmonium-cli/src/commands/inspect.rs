@@ -1,6 +1,6 @@
 //! `harmonium inspect`: what is in a model.
 
-use super::{belief, diagnose};
+use super::diagnose;
 use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::{load, render};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
         }
         Stored::Dbn(model) => {
             let n_parameters = model.dbn.n_parameters();
-            let chain = belief::chain(&model.dbn)?;
+            let chain = model.dbn.generative_chain()?;
             ("dbn", chain, model.about, model.dbn.top().clone(), n_parameters)
         }
     };

@@ -56,7 +56,7 @@ impl Snapshot {
         }
         let mut stored = stored.into_iter();
         for layer in machine.layers_mut() {
-            for values in [&mut layer.bias, &mut layer.offset, &mut layer.precision] {
+            for values in [&mut layer.bias, &mut layer.offset, &mut layer.own] {
                 *values = stored.next().unwrap_or_default();
             }
         }
@@ -89,7 +89,7 @@ fn parameters(machine: &Machine) -> Vec<(String, Vec<f64>)> {
     let mut all = Vec::new();
     for layer in machine.layers() {
         for (what, values) in
-            [("bias", &layer.bias), ("offset", &layer.offset), ("precision", &layer.precision)]
+            [("bias", &layer.bias), ("offset", &layer.offset), ("own", &layer.own)]
         {
             all.push((format!("{}.{what}", layer.name), values.clone()));
         }

@@ -1,6 +1,7 @@
 //! The parameters of a machine as named tensors.
 //!
-//! `layers.<name>.bias`, `.offset` and, for Gaussian units, `.precision`; and
+//! `layers.<name>.bias`, `.offset` and one for each parameter that the units own (`.precision` of
+//! Gaussian ones); and
 //! `couplings.<a>.<b>.weights`, a matrix, or the row of the strict upper triangle where a layer is
 //! coupled with itself. A sparse lateral coupling has a row of weights and
 //! `couplings.<a>.<a>.edges`, two entries of the layer for each. A dot in a layer's name is written `%2E`, so that no two names meet.
@@ -17,9 +18,12 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
     let mut tensors = BTreeMap::new();
     for layer in machine.layers() {
         let own = [("bias", &layer.bias), ("offset", &layer.offset)];
-        let precision = (!layer.units.is_discrete()).then_some(("precision", &layer.precision));
-        for (what, values) in own.into_iter().chain(precision) {
+        for (what, values) in own {
             tensors.insert(own_name(&layer.name, what), Tensor::row(values));
+        }
+        for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
+            let name = own_name(&layer.name, parameter.name);
+            tensors.insert(name, Tensor::row(layer.own().row(k)));
         }
     }
     for coupling in machine.couplings() {
@@ -84,8 +88,11 @@ fn take_layer(entry: &LayerEntry, tensors: &mut Tensors) -> Result<Layer, Error>
     })?;
     let mut take = |what| tensors.take(&own_name(name, what), &[len]);
     let (bias, offset) = (take("bias")?, take("offset")?);
-    let precision = if units.is_discrete() { Vec::new() } else { take("precision")? };
-    Ok(Layer { name: name.clone(), role: *role, units: *units, bias, precision, offset })
+    let mut own = Vec::new();
+    for parameter in units.own_parameters() {
+        own.extend(take(parameter.name)?);
+    }
+    Ok(Layer { name: name.clone(), role: *role, units: *units, bias, own, offset })
 }
 
 fn take_coupling(

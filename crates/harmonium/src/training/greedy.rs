@@ -34,19 +34,20 @@
 use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
-use super::trainer::{Trainer, check_data, purpose};
+use super::trainer::{Trainer, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{
-    Batch, Columns, Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State,
-};
+use crate::machine::{Coupling, Layer, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
-use crate::sampling::{Clamp, average_block, gibbs};
-use crate::units::Units;
+use crate::sampling::{Clamp, Sampler};
+use crate::schema::{Feed, Schema};
+use crate::units::BitCoordinates;
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
+use std::borrow::Cow;
 
 /// Rows that are carried up at a time.
 const ROWS: usize = 512;
@@ -73,7 +74,6 @@ impl<'d> Pretrained<'d> {
     /// out of range, or memory ends.
     pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
-        check_data(&machine, data)?;
         let mut stages = stages(&machine)?;
         let trainer = begin(&machine, &mut stages, 0, data, plan)?;
         Ok(Self { machine, data, plan: plan.clone(), stages, at: 0, trainer })
@@ -239,7 +239,7 @@ fn begin<'d>(
     machine: &Machine,
     stages: &mut [Part],
     s: usize,
-    data: &Dataset,
+    data: &'d Dataset,
     plan: &Plan,
 ) -> Result<Trainer<'d>, Error> {
     let plan = stage_plan(plan, s);
@@ -288,7 +288,7 @@ fn stages(machine: &Machine) -> Result<Vec<Part>, Error> {
         |l: LayerId| machine.couplings().iter().filter(|c| c.other_end(l).is_some()).count();
     let mut stages = Vec::new();
     for h in machine.layer_ids().filter(|&l| hidden(l)) {
-        if machine.layer(h).units != Units::Binary {
+        if !machine.layer(h).units.is_zero_or_one() {
             let found = format!("`{}` has {} units", name(h), machine.layer(h).units.name());
             return Err(refused(found));
         }
@@ -332,25 +332,26 @@ impl Part {
 
     /// What the stage learns from: the data itself where it holds nothing else, otherwise the data
     /// and the probabilities of hidden units below, from which each presentation is drawn anew.
-    fn data(
+    fn data<'d>(
         &self,
         machine: &Machine,
         done: &[Self],
-        data: &Dataset,
+        data: &'d Dataset,
         draw: Stream,
-    ) -> Result<Dataset, Error> {
+    ) -> Result<Cow<'d, Dataset>, Error> {
+        let schema = Schema::of(machine, data)?;
+        let feed = Feed::new(machine, &schema, data)?.whole()?;
         let below = &self.layers[..self.layers.len() - 1];
         if below.iter().all(|&l| machine.layer(l).role == Role::Visible) {
-            let columns = Columns::of(&self.machine);
-            for own in [data.clone(), data.clone().without_classes()] {
-                if columns.accept(own.n_columns(), &self.machine).is_ok() {
-                    return Ok(own);
-                }
+            let own = |l: &LayerId| schema.layer(&machine.layer(*l).name);
+            let columns = below.iter().filter_map(own).flat_map(|f| f.encoding.columns());
+            // Otherwise the data has columns of other layers too.
+            if columns.map(ExactSizeIterator::len).sum::<usize>() == data.n_columns() {
+                return Ok(Cow::Borrowed(data));
             }
         }
-        let kept = |l: LayerId| {
-            matches!(machine.layer(l).units, Units::Binary | Units::Categorical { .. })
-        };
+        let kept =
+            |l: LayerId| machine.layer(l).units.bit_coordinates() == Some(BitCoordinates::PLAIN);
         if let Some(&l) = below.iter().find(|&&l| !kept(l)) {
             let layer = machine.layer(l);
             return Err(Error::Topology {
@@ -364,13 +365,11 @@ impl Part {
         let size = n_columns.saturating_mul(data.n_rows());
         let too_much = |_| Error::Memory { what: "the data of a stage".into(), bytes: size as f64 };
         bytes.try_reserve_exact(size).map_err(too_much)?;
-        let engines: Vec<Engine> = done
-            .iter()
-            .map(|s| Engine::with_copies(&s.machine, Precision::F32, &s.copies))
-            .collect();
+        let lay = |s: &Part| Sampler::with_copies(s.machine.clone(), Arithmetic::F32, &s.copies);
+        let samplers: Vec<Sampler> = done.iter().map(lay).collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &engines, below, data, rows.clone(), draw)?;
+            let values = carried_up(machine, done, &samplers, below, &feed, rows.clone(), draw)?;
             for row in 0..rows.len() {
                 for &l in below {
                     #[expect(
@@ -385,7 +384,7 @@ impl Part {
         let weights = (0..data.n_rows()).map(|row| data.weight(row)).collect();
         let presented = Table::from_bytes(bytes, n_columns, u8::MAX)
             .and_then(|table| Dataset::new(table, Binarize::Sample)?.with_weights(weights));
-        presented.map_err(|e| Error::Presentation {
+        presented.map(Cow::Owned).map_err(|e| Error::Presentation {
             layer: machine.layer(self.top()).name.clone(),
             reason: e.to_string(),
         })
@@ -397,20 +396,14 @@ impl Part {
 fn carried_up(
     machine: &Machine,
     done: &[Part],
-    engines: &[Engine],
+    samplers: &[Sampler],
     wanted: &[LayerId],
-    data: &Dataset,
+    feed: &Feed<'_>,
     rows: std::ops::Range<usize>,
     draw: Stream,
 ) -> Result<State, Error> {
-    let mut batch = Batch::new(machine);
-    let mut presented = vec![0.0; data.n_columns()];
-    for row in rows.clone() {
-        data.present_into(row, draw, &mut presented);
-        batch.push(machine, &presented, 1.0);
-    }
-    let mut x = batch.to_state(machine)?;
-    for (s, (stage, engine)) in done.iter().zip(engines).enumerate() {
+    let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
+    for (s, (stage, sampler)) in done.iter().zip(samplers).enumerate() {
         let mut own = State::zeros(&stage.machine, rows.len())?;
         for (inside, &l) in stage.layers.iter().enumerate() {
             own.set_layer(LayerId(inside), x.layer(l));
@@ -420,9 +413,9 @@ fn carried_up(
         // Rows of different pieces see different variates.
         let stream = draw.fork(s as u64 + 1).fork(rows.start as u64);
         if wanted.contains(&top) {
-            average_block(engine, &clamp, &mut own, &[inside]);
+            sampler.average_block(&clamp, &mut own, &[inside]);
         } else {
-            gibbs(&stage.machine, engine, &clamp, &mut own, 1, stream)?;
+            sampler.gibbs(&clamp, &mut own, 1, stream)?;
         }
         x.set_layer(top, own.layer(inside));
     }
@@ -435,7 +428,7 @@ fn compose(machine: &mut Machine, stages: &[Part], center: bool) -> Result<(), E
     machine.recenter(&offsets)?;
     for layer in machine.layers_mut() {
         layer.bias.fill(0.0);
-        layer.precision.fill(0.0);
+        layer.own.fill(0.0);
     }
     for stage in stages {
         let plain = stage.machine.without_offsets()?;
@@ -445,7 +438,7 @@ fn compose(machine: &mut Machine, stages: &[Part], center: bool) -> Result<(), E
         {
             let layer = &mut machine.layers_mut()[l.0];
             add_scaled(&mut layer.bias, 1.0, &own.bias);
-            add_scaled(&mut layer.precision, 1.0 / copies, &own.precision);
+            add_scaled(&mut layer.own, 1.0 / copies, &own.own);
             // A hidden layer's own stage comes before those that take it for data.
             if center && offsets[l.0].iter().all(|o| *o == 0.0) {
                 offsets[l.0].clone_from(&centered.offset);

@@ -6,10 +6,10 @@
 
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{Engine, Machine, State};
+use crate::machine::{Machine, State};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
-use crate::sampling::Convergence;
+use crate::sampling::{Convergence, Sampler};
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,10 +98,8 @@ impl Checkpoint {
 /// The machine that is being learned, for those who measure it.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
-    /// The machine as it is now.
-    pub machine: &'a Machine,
-    /// The same, laid out for sampling.
-    pub engine: &'a Engine,
+    /// The machine as it is now, and its layout for sampling.
+    pub sampler: &'a Sampler,
     /// Samples of the model that the rule keeps, if it keeps any.
     pub chains: Option<&'a State>,
     /// What it learns from, where that is not the data itself: samples of the layer below.

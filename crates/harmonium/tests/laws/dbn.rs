@@ -2,9 +2,10 @@
 
 use crate::machines::{assert_close, noise};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::{dbn as score, likelihood};
 use harmonium::exact;
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Precision, Role, State};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Dbn, Directed, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
@@ -28,7 +29,7 @@ fn machine(visible: &[LayerOf], hidden: LayerOf, seed: u64) -> Machine {
         let at = |k: u64, i: usize| noise(seed * 10 + k, l * 40 + i);
         layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * at(1, i));
         layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = 0.2 + at(2, i));
-        layer.precision.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
+        layer.own.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
         layer
     };
     let mut layers: Vec<Layer> =
@@ -237,7 +238,7 @@ fn samples_have_the_exact_marginals() {
                 x.set_row(l, row, states.row(l, at)).unwrap();
             }
         }
-        for precision in [Precision::F64, Precision::F32, Precision::I16] {
+        for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
             let engine = DbnEngine::new(&dbn, precision);
             let mut moved = x.clone();
             gibbs(top, engine.top(), &Clamp::none(), &mut moved, 1, Stream::new(6)).unwrap();
@@ -254,7 +255,7 @@ fn samples_have_the_exact_marginals() {
 #[test]
 fn means_on_the_last_step_are_those_of_the_samples() {
     for (name, dbn) in networks().into_iter().filter(|n| n.1.depth() > 1) {
-        let engine = DbnEngine::new(&dbn, Precision::F64);
+        let engine = DbnEngine::new(&dbn, Arithmetic::F64);
         let top = State::zeros(dbn.top(), 4000).unwrap();
         let stream = Stream::new(8);
         let means = generate(&dbn, &engine, &top, Pass::LastMeans(stream)).unwrap();
@@ -309,7 +310,7 @@ fn wake_and_sleep_steps_are_gradients_of_the_conditionals() {
     const STEP: f64 = 1e-5;
     for (name, dbn) in networks().into_iter().filter(|n| n.1.depth() > 1) {
         let (x, w) = complete(&dbn);
-        let engine = DbnEngine::new(&dbn, Precision::F64);
+        let engine = DbnEngine::new(&dbn, Arithmetic::F64);
         for (l, part) in dbn.directed().iter().enumerate() {
             let wake = wake_gradient(&dbn, &engine, &x, l, &w).unwrap();
             let sleep = sleep_gradient(&dbn, &engine, &x, l, &w).unwrap();
@@ -347,13 +348,13 @@ fn real_values_have_a_density_and_a_precision_that_is_learned() {
     let layer = |l: usize| all.iter().flat_map(|p| p.0[l].clone()).collect::<Vec<f64>>();
     let mut x = DbnState::from_rows(&dbn, 2, &layer(0)).unwrap();
     x.set_layer(1, &layer(1)).unwrap();
-    let engine = DbnEngine::new(&dbn, Precision::F64);
+    let engine = DbnEngine::new(&dbn, Arithmetic::F64);
     let gradient = wake_gradient(&dbn, &engine, &x, 0, &w).unwrap();
     let generative = &dbn.directed()[0].generative;
-    for (i, found) in gradient.precision[0].iter().enumerate() {
+    for (i, found) in gradient.own[0].iter().enumerate() {
         let at = |by: f64| {
             let mut layers = generative.layers().to_vec();
-            layers[0].precision[i] += by;
+            layers[0].own[i] += by;
             let m = Machine::new(layers, generative.couplings().to_vec()).unwrap();
             expected_log(&m, &x, 0, &w, (Directed::ABOVE, Directed::BELOW))
         };
@@ -474,7 +475,7 @@ fn a_layer_above_learns_from_samples_drawn_anew() {
     assert_eq!(a.table(), samples.in_epoch(3).unwrap().table());
     assert_ne!(a.table(), b.table());
     // Over many epochs their means are those of the recognition distribution.
-    let engine = DbnEngine::new(&dbn, Precision::F64);
+    let engine = DbnEngine::new(&dbn, Arithmetic::F64);
     let mut row = vec![0.0; 9];
     data.present_into(7, Stream::new(0), &mut row);
     let mut x = DbnState::from_rows(&dbn, 9, &row).unwrap();

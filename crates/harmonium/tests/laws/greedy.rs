@@ -3,10 +3,9 @@
 
 use crate::machines::{assert_close, noise, some_states};
 use harmonium::Error;
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::likelihood;
-use harmonium::machine::{
-    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, Role, State,
-};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Bm, Body, Dbm, Lateral, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
@@ -15,7 +14,7 @@ use harmonium::training::{
     Learner, Observer, Plan, Pretrained, Rule, Stage, Stop, Trainer, View, drive, initialise, train,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, Table, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, Table, synthetic};
 use std::ops::ControlFlow;
 
 fn matrix(n: usize, m: usize, seed: u64) -> Matrix {
@@ -52,7 +51,7 @@ fn counting_twice_is_seeing_two_copies() {
     let clamp = Clamp::visible(&three);
     infer(&three, &Engine::new(&three), &clamp, &mut copied, settings).unwrap();
     for (precision, tolerance) in
-        [(Precision::F64, 1e-13), (Precision::F32, 1e-5), (Precision::I16, 3e-3)]
+        [(Arithmetic::F64, 1e-13), (Arithmetic::F32, 1e-5), (Arithmetic::I16, 3e-3)]
     {
         let engine = Engine::with_copies(&two, precision, &[1.0, 2.0]);
         let up = conditional_means(&two, &engine, &Clamp::none(), &x, &[ends[1]]).unwrap();
@@ -76,7 +75,7 @@ fn stacks() -> Vec<(&'static str, Machine, Dataset)> {
     let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
     let plain = Dataset::new(table, Binarize::None).unwrap();
     let classes: Vec<u32> = (0..plain.n_rows() as u32).map(|r| r % 3).collect();
-    let labelled = plain.clone().with_classes(&classes, 3).unwrap();
+    let labelled = plain.clone().with_labels(Labels::from_values(classes)).unwrap();
     let chain = Dbm::binary(9, &[6, 5, 4]).unwrap().into_machine();
     let labels = Layer::new("labels", Role::Visible, Units::Categorical { q: 3 }, 1).unwrap();
     let hidden = |name: &str, n| Layer::new(name, Role::Hidden, Units::Binary, n).unwrap();

@@ -9,7 +9,7 @@ use harmonium::training::{
     DbnLearner, DbnShape, Learner, Observer, Plan, Stop, UpDown, View, drive,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, synthetic};
 use serde_json::{Value, json};
 use std::fs;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ const EVERY: u64 = 3;
 fn data() -> Dataset {
     let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
     let data = Dataset::new(table, Binarize::None).unwrap();
-    data.with_classes(&[0, 1].repeat(8), 2).unwrap()
+    data.with_labels(Labels::from_values([0, 1].repeat(8))).unwrap()
 }
 
 fn plan() -> Plan {

@@ -10,7 +10,7 @@ use harmonium::progress::Silent;
 use harmonium::run::{Model, Overwrite, Recording, RunDirectory, SavedCheckpoint};
 use harmonium::training::{DbnLearner, DbnShape, Learner, Plan, Stage, Trainer, drive, train};
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, synthetic};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn bars() -> Dataset {
 }
 
 fn labelled() -> Dataset {
-    bars().with_classes(&[0, 1].repeat(4), 2).unwrap()
+    bars().with_labels(Labels::from_values([0, 1].repeat(4))).unwrap()
 }
 
 fn plan(epochs: u64) -> Plan {

@@ -33,7 +33,7 @@ fn layer(name: &str, role: Role, units: Units, n_units: usize, numbers: &mut Num
     for x in layer.bias.iter_mut().chain(&mut layer.offset) {
         *x = numbers.next();
     }
-    layer.precision.iter_mut().for_each(|g| *g = 2.0 + numbers.next());
+    layer.own.iter_mut().for_each(|g| *g = 2.0 + numbers.next());
     layer
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn machine(body: &Body) -> &Machine {
 /// Every parameter as bits, with where it stands.
 pub(crate) fn bits(machine: &Machine) -> Vec<u64> {
     let layers = machine.layers().iter();
-    let own = layers.flat_map(|l| l.bias.iter().chain(&l.precision).chain(&l.offset));
+    let own = layers.flat_map(|l| l.bias.iter().chain(&l.own).chain(&l.offset));
     let weights = machine.couplings().iter().flat_map(|c| c.weights.entries());
     own.chain(weights).chain([&machine.constant()]).map(|x| x.to_bits()).collect()
 }

@@ -42,7 +42,7 @@ fn other_programs_can_read_the_file() {
         let bytes = Model::from(machine.clone()).to_bytes().unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let n_own: usize =
-            machine.layers().iter().map(|l| if l.precision.is_empty() { 2 } else { 3 }).sum();
+            machine.layers().iter().map(|l| if l.own.is_empty() { 2 } else { 3 }).sum();
         let is_sparse = |c: &&Coupling| matches!(c.weights, Weights::Sparse(_));
         let n_edges = machine.couplings().iter().filter(is_sparse).count();
         assert_eq!(file.len(), n_own + machine.couplings().len() + n_edges, "{name}");
