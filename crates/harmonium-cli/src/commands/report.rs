@@ -84,10 +84,10 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     let rows = data.as_ref().map(|d| &d.dataset);
     match &stored {
         Stored::Machine(model) => {
-            pictures(&mut contents, &model.machine, &remembered, rows, common)?
+            pictures(&mut contents, &model.machine, &remembered, rows, common)?;
         }
         Stored::Dbn(model) => {
-            belief_pictures(&mut contents, &model.dbn, &remembered, rows, common)?
+            belief_pictures(&mut contents, &model.dbn, &remembered, rows, common)?;
         }
     }
     match settings {

@@ -8,6 +8,7 @@ use crate::output::{self, Kind, Rows};
 use crate::render::progress;
 use crate::{load, render};
 use harmonium::evaluation::bound::{self, Terms};
+use harmonium::evaluation::likelihood::weighted_mean;
 use harmonium::evaluation::likelihood::{Estimate, estimate};
 use harmonium::evaluation::log_partition::{self, Bracket, LogPartition};
 use harmonium::evaluation::posterior::{self, How, Sums};
@@ -191,10 +192,8 @@ fn each(
 
 impl Scores {
     fn of(method: &'static str, rows: Vec<f64>) -> Self {
-        let n = rows.len() as f64;
-        let mean = rows.iter().sum::<f64>() / n;
-        let spread = rows.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Self { method, mean, data_std_error: (spread / n).sqrt(), known: Known::Nothing, rows }
+        let (mean, data_std_error) = weighted_mean(&rows, &vec![1.0; rows.len()]);
+        Self { method, mean, data_std_error, known: Known::Nothing, rows }
     }
 }
 
