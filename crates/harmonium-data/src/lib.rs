@@ -5,11 +5,13 @@
 //! as it is) and the weight of each sample. With the feature `readers`, `open` finds out what a
 //! file is and reads it.
 
+mod array;
 mod dataset;
 mod error;
 mod labels;
 mod options;
 pub mod split;
+mod store;
 mod summary;
 pub mod synthetic;
 mod table;
@@ -25,14 +27,16 @@ mod open;
 #[cfg(feature = "readers")]
 mod read;
 
+pub use array::Number;
 pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]
 pub use format::Format;
 pub use labels::Labels;
+pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
 pub use options::Options;
 pub use split::{Part, Split};
 pub use summary::{Summary, Visible};
-pub use table::{Image, Table, Values};
+pub use table::{Block, BlockValues, Column, Image, Table};

@@ -55,7 +55,7 @@ impl Observed {
         }
         let n_rows = data.n_rows();
         let mut observed = Self { layers: Vec::new(), clamp: Clamp::none(), n_rows, n_missing: 0 };
-        let rows = data.present(Stream::new(0));
+        let rows = data.to_array(Stream::new(0)).into_raw_vec_and_offset().0;
         let mut start = 0;
         for l in visible {
             let (len, group) = (machine.layer(l).len(), machine.layer(l).units.group());

@@ -84,7 +84,8 @@ fn data(args: &ConvertArgs) -> Result<&'static str, Failure> {
     let n_columns = table.n_columns();
     let dataset =
         harmonium_data::Dataset::new(table, binarize.unwrap_or(harmonium_data::Binarize::None))?;
-    let values = dataset.present(harmonium::random::Stream::new(0));
+    let array = dataset.to_array(harmonium::random::Stream::new(0));
+    let values = array.into_raw_vec_and_offset().0;
     output::write(&args.output, &Rows { values, n_columns, image }, args.force)?;
     Ok("data")
 }
