@@ -140,7 +140,7 @@ fn random(shape: &Shape, stream: Stream) -> Result<Machine, harmonium::Error> {
         let mut layer = Layer::new(format!("layer{l}"), role, units, n)?;
         layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * centered(10 + l, i));
         layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = centered(20 + l, i));
-        layer.precision.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + centered(30 + l, i));
+        layer.own.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + centered(30 + l, i));
         made.push(layer);
     }
     // From nearly independent to strongly coupled.

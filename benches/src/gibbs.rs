@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::turns::{medians, on_threads};
-use harmonium::machine::Engine;
+use harmonium::engine::Engine;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;

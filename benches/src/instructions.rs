@@ -8,7 +8,8 @@ use crate::products::state_of;
 use crate::report::{Flags, Report};
 use crate::step::{random_bits, random_data, train};
 use crate::{Fallible, Outcome};
-use harmonium::machine::{Engine, Machine, Precision};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::Machine;
 use harmonium::models::Rbm;
 use harmonium::sampling::Chains;
 use harmonium::training::{Numbers, Plan, Rule, Trainer, initialise};
@@ -213,12 +214,12 @@ fn repeat(name: &str, n: usize) -> Outcome {
         "step-pcd-i16" => steps(Rule::Pcd, Numbers::I16, n)?,
         "step-pcd-f32" => steps(Rule::Pcd, Numbers::F32, n)?,
         "step-cd-i16" => steps(Rule::Cd, Numbers::I16, n)?,
-        "sweep-i16" => sweeps(Precision::I16, n)?,
-        "sweep-f32" => sweeps(Precision::F32, n)?,
-        "product-i16-half" => products(Precision::I16, 0.5, n)?,
-        "product-i16-sparse" => products(Precision::I16, 0.05, n)?,
-        "product-f32-half" => products(Precision::F32, 0.5, n)?,
-        "product-f32-sparse" => products(Precision::F32, 0.05, n)?,
+        "sweep-i16" => sweeps(Arithmetic::I16, n)?,
+        "sweep-f32" => sweeps(Arithmetic::F32, n)?,
+        "product-i16-half" => products(Arithmetic::I16, 0.5, n)?,
+        "product-i16-sparse" => products(Arithmetic::I16, 0.05, n)?,
+        "product-f32-half" => products(Arithmetic::F32, 0.5, n)?,
+        "product-f32-sparse" => products(Arithmetic::F32, 0.05, n)?,
         "probabilities" => times(&mut || probabilities(&mut lines)),
         "sample" => {
             times(&mut || sample(&lines, stream, site, 0, &mut bits));
@@ -259,19 +260,19 @@ fn steps(rule: Rule, precision: Numbers, n: usize) -> Outcome {
     Ok(())
 }
 
-fn sweeps(precision: Precision, n: usize) -> Outcome {
+fn sweeps(precision: Arithmetic, n: usize) -> Outcome {
     let (machine, _) = machine(0.19)?;
-    let engine = Engine::with_precision(&machine, precision);
+    let engine = Engine::with_arithmetic(&machine, precision);
     let mut chains = Chains::new(&machine, BATCH, Stream::new(1))?;
     Ok(chains.advance(&machine, &engine, n, Stream::new(2))?)
 }
 
-fn products(precision: Precision, density: f64, n: usize) -> Outcome {
+fn products(precision: Arithmetic, density: f64, n: usize) -> Outcome {
     let (machine, _) = machine(density)?;
-    let engine = Engine::with_precision(&machine, precision);
+    let engine = Engine::with_arithmetic(&machine, precision);
     let mut x = state_of(&machine, &random_bits(BATCH, SHAPE.0, density, 2))?;
     let mut theta = vec![Wide::ZERO; SHAPE.1.div_ceil(TILE) * BATCH];
-    let mut product = engine.products(Rbm::HIDDEN);
+    let mut product = engine.products(Rbm::HIDDEN).expect("laid out for the kernels");
     (0..n).for_each(|_| product(&mut x, &mut theta));
     Ok(())
 }

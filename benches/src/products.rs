@@ -8,7 +8,8 @@ use crate::step::{NAMES, heads, n_contenders, named_ratios, random_bits, ratios,
 use crate::turns::{Contender, median, on_threads, take_turns, timed};
 use crate::yardstick::{Dense, Yardstick};
 use crate::{Fallible, Outcome};
-use harmonium::machine::{Engine, Machine, Precision, State};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{Machine, State};
 use harmonium::models::Rbm;
 use harmonium::training::{Plan, initialise};
 use harmonium_data::{Binarize, Dataset, Table};
@@ -68,8 +69,10 @@ fn measure(
     let (batch, n_tiles) = (bits.n_rows(), n_hidden.div_ceil(TILE));
     let mut theta = [0, 1].map(|_| vec![Wide::ZERO; n_tiles * batch]);
     let mut states = [state_of(machine, bits)?, state_of(machine, bits)?];
-    let engines = [Precision::I16, Precision::F32].map(|p| Engine::with_precision(machine, p));
-    let mut products = engines.each_ref().map(|engine| engine.products(Rbm::HIDDEN));
+    let engines = [Arithmetic::I16, Arithmetic::F32].map(|p| Engine::with_arithmetic(machine, p));
+    let mut products = engines
+        .each_ref()
+        .map(|engine| engine.products(Rbm::HIDDEN).expect("laid out for the kernels"));
     let mut ours = products.iter_mut().zip(&mut states).zip(&mut theta);
     let mut next = || {
         let ((product, x), theta) = ours.next().expect("there are two");

@@ -6,7 +6,8 @@ use crate::step::random_bits;
 use crate::turns::{Contender, median, pool, ratio, take_turns};
 use crate::yardstick::Dense;
 use crate::{Fallible, Outcome};
-use harmonium::machine::{Edges, Engine, Machine, Precision, Weights};
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{Edges, Machine, Weights};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
@@ -76,7 +77,7 @@ impl Cell<'_> {
     fn measure(&self, pool: &ThreadPool, seconds: f64, report: &mut Report) -> Outcome {
         let ours = |precision| -> Fallible<_> {
             let machine = self.machine;
-            let engine = Engine::with_precision(machine, precision);
+            let engine = Engine::with_arithmetic(machine, precision);
             let mut chains = Chains::new(machine, self.n_chains, Stream::new(1))?;
             let mut done = 0;
             Ok(move |n: usize| -> Fallible<f64> {
@@ -86,9 +87,9 @@ impl Cell<'_> {
                 Ok(start.elapsed().as_secs_f64())
             })
         };
-        let mut double = ours(Precision::F64)?;
-        let mut single = ours(Precision::F32)?;
-        let mut quantised = ours(Precision::I16)?;
+        let mut double = ours(Arithmetic::F64)?;
+        let mut single = ours(Arithmetic::F32)?;
+        let mut quantised = ours(Arithmetic::I16)?;
         let mut dense = self.dense();
         let mut by_dense = |n: usize| -> Fallible<f64> {
             let start = Instant::now();

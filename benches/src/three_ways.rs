@@ -7,8 +7,9 @@
 //! and stripes the visible couplings do it alone, and all data sides come out the same.
 
 use crate::{Fallible, Outcome};
+use harmonium::engine::Engine;
 use harmonium::evaluation::{bound, likelihood};
-use harmonium::machine::{Batch, Engine, Machine};
+use harmonium::machine::{Batch, Machine};
 use harmonium::models::{Bm, Lateral};
 use harmonium::optim::Schedule;
 use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};

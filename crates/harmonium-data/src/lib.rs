@@ -10,6 +10,7 @@ mod dataset;
 mod error;
 mod labels;
 mod options;
+mod reading;
 pub mod split;
 mod store;
 mod summary;
@@ -37,6 +38,9 @@ pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
 pub use options::Options;
+#[cfg(feature = "readers")]
+pub use reading::Opened;
+pub use reading::Reading;
 pub use split::{Part, Split};
 pub use summary::{Summary, Visible};
 pub use table::{Block, BlockValues, Column, Image, Table};

@@ -1,8 +1,8 @@
 //! One source, compiled for several instruction sets and chosen at run time.
 //!
 //! A kernel is written once, in plain Rust over fixed-size arrays that the compiler turns into
-//! vector registers. [`fast!`] compiles it again with AVX2 and FMA enabled, and once more with
-//! AVX-512, and picks one at each call. All give the same bits: integers by nature, floats because
+//! vector registers. [`fast!`] compiles it three times, for the base instruction set, with AVX2 and FMA
+//! enabled, and with AVX-512, and picks one at each call. All give the same bits: integers by nature, floats because
 //! additions keep their order and every fused multiply-add is written as `mul_add`, which rounds
 //! once everywhere. On AArch64 the vector instructions belong to the base set, so the plain
 //! version is the fast one.
@@ -98,11 +98,12 @@ pub(crate) const WIDE: u8 = 1;
 /// AVX-512 as well.
 pub(crate) const WIDEST: u8 = 2;
 
-/// Declares a function that runs `$portable`, compiled for the best instruction set there is.
+/// Declares a function that runs `$portable`. It is compiled three times: for the base instruction set, for
+/// AVX2 and for AVX-512; a call runs the best that the machine has, see [`set`].
 ///
 /// Where the compiler needs help, `wide $wide` names a version that may use AVX2 by hand, and
-/// `widest $widest` one that may use AVX-512. `widest avx2` keeps to AVX2, where the compiler makes
-/// slower code of more.
+/// `widest $widest` one that may use AVX-512; what they call by hand stands in the folder `x86/` of the
+/// kernel. `widest avx2` compiles twice and keeps to AVX2, where the compiler makes slower code of more.
 macro_rules! fast {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($gen:tt)*]($($arg:ident: $ty:ty),* $(,)?)
         $(-> $ret:ty)? = $portable:path;) => {

@@ -323,24 +323,11 @@ fast! {
     /// Writes the used bits of one row, [`CHUNK`] to a word and words `stride` apart, each block
     /// on its own.
     fn gather_used[](row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64])
-        = gather_used_portable, wide gather_used_wide;
+        = gather_used_portable, wide x86::bmi2::gather_used;
 }
 
 #[inline(always)]
 fn gather_used_portable(row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64]) {
-    gather_used_by(extract, row, mask, at, stride, out);
-}
-
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-fn gather_used_wide(row: &[u64], mask: &[u64], at: usize, stride: usize, out: &mut [u64]) {
-    let extract = |word, mask| {
-        #[expect(unsafe_code, reason = "the instruction needs it")]
-        // SAFETY: the caller is compiled for BMI2 and runs only where it was detected.
-        unsafe {
-            std::arch::x86_64::_pext_u64(word, mask)
-        }
-    };
     gather_used_by(extract, row, mask, at, stride, out);
 }
 
@@ -388,6 +375,9 @@ fn extract(word: u64, mut mask: u64) -> u64 {
     }
     out
 }
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 use crate::dispatch::WIDE;
 use crate::dispatch::{PORTABLE, WIDEST, fast};
 use crate::line::{Element, HALF, Line, Quantum, TILE, Wide};
-use crate::tables::{BLOCK, Tiles, add, widen};
+use crate::tables::{BLOCK, Tiles, add, ending, widen};
 
 /// Rows whose sums are alive at the same time.
 const STRIP: usize = BLOCK / 2;
@@ -145,7 +145,7 @@ fn interleave(lists: [&[u8; ROOM]; FOUR], longest: usize, out: &mut Vec<[u8; FOU
     let [a, b, c, d] = lists.map(|list| list.as_chunks::<AHEAD>().0);
     for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d).take(longest.div_ceil(AHEAD)) {
         #[cfg(target_arch = "x86_64")]
-        out.extend_from_slice(&x86::interleave([*a, *b, *c, *d]));
+        out.extend_from_slice(&x86::sse2::interleave([*a, *b, *c, *d]));
         #[cfg(not(target_arch = "x86_64"))]
         out.extend_from_slice(&interleave_portable([*a, *b, *c, *d]));
     }
@@ -157,113 +157,7 @@ fn interleave_portable(lists: [[u8; AHEAD]; FOUR]) -> [[u8; FOUR]; AHEAD] {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{AHEAD, BEYOND, ENTRIES, FOUR, HALF, Line, TILE};
-    use std::arch::asm;
-    use std::arch::x86_64::{
-        __m128i, __m256i, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpacklo_epi8,
-        _mm_unpacklo_epi16,
-    };
-    use std::mem::transmute;
-
-    /// By SSE2, which every x86-64 has: the compiler moves byte by byte.
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size")]
-    pub(super) fn interleave(lists: [[u8; AHEAD]; FOUR]) -> [[u8; FOUR]; AHEAD] {
-        // SAFETY: four arrays of 16 bytes are four registers, and any bits are valid in both; the
-        // instructions belong to every x86-64.
-        unsafe {
-            let [a, b, c, d]: [__m128i; FOUR] = transmute(lists);
-            let (ab, cd) = (_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d));
-            let (ab_high, cd_high) = (_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d));
-            transmute([
-                _mm_unpacklo_epi16(ab, cd),
-                _mm_unpackhi_epi16(ab, cd),
-                _mm_unpacklo_epi16(ab_high, cd_high),
-                _mm_unpackhi_epi16(ab_high, cd_high),
-            ])
-        }
-    }
-
-    /// Declares what adds to the sums of four samples the lines that their entries name.
-    ///
-    /// Entries are read two turns before they are needed. A line whose address comes late keeps
-    /// those behind it waiting: a turn takes 4.3 cycles so, of which its eight loads are 4, and 5.3
-    /// where an entry is read when it is used, which is where the compiler moves it.
-    macro_rules! gather {
-        ($name:ident, $number:ty, $len:ident, $add:literal) => {
-            #[inline]
-            #[target_feature(enable = "avx2,bmi2")]
-            #[expect(unsafe_code, reason = "a loop whose order is the point of it")]
-            pub(super) fn $name(
-                table: &[[Line<$number, $len>; 1]; ENTRIES],
-                entries: &[[u8; FOUR]],
-                sums: [[$number; $len]; FOUR],
-            ) -> [[$number; $len]; FOUR] {
-                let n = entries.len() - BEYOND;
-                if n == 0 {
-                    return sums;
-                }
-                // SAFETY: a sum is two registers, and any bits are valid in both. The loop ends
-                // after `n` turns and reads `n + BEYOND` entries, as many as there are. A turn
-                // turns each byte of an entry to the place of a line of 64 bytes: at most the 255th
-                // of 256. It writes to its registers alone.
-                unsafe {
-                    let [[mut a, mut b], [mut c, mut d], [mut e, mut f], [mut g, mut h]]:
-                        [[__m256i; 2]; FOUR] = transmute(sums);
-                    asm!(
-                        "mov {now:e}, [{entry}]",
-                        "mov {next:e}, [{entry} + 4]",
-                        ".p2align 5",
-                        "2:",
-                        "rorx {at:e}, {now:e}, 26",
-                        "and {at:e}, 0x3fc0",
-                        concat!($add, " {a}, {a}, [{table} + {at}]"),
-                        concat!($add, " {b}, {b}, [{table} + {at} + 32]"),
-                        "rorx {at:e}, {now:e}, 2",
-                        "and {at:e}, 0x3fc0",
-                        concat!($add, " {c}, {c}, [{table} + {at}]"),
-                        concat!($add, " {d}, {d}, [{table} + {at} + 32]"),
-                        "rorx {at:e}, {now:e}, 10",
-                        "and {at:e}, 0x3fc0",
-                        concat!($add, " {e}, {e}, [{table} + {at}]"),
-                        concat!($add, " {f}, {f}, [{table} + {at} + 32]"),
-                        "rorx {at:e}, {now:e}, 18",
-                        "and {at:e}, 0x3fc0",
-                        concat!($add, " {g}, {g}, [{table} + {at}]"),
-                        concat!($add, " {h}, {h}, [{table} + {at} + 32]"),
-                        "mov {now:e}, {next:e}",
-                        "mov {next:e}, [{entry} + 8]",
-                        "add {entry}, 4",
-                        "cmp {entry}, {end}",
-                        "jne 2b",
-                        now = out(reg) _,
-                        next = out(reg) _,
-                        at = out(reg) _,
-                        entry = inout(reg) entries.as_ptr() => _,
-                        end = in(reg) entries[n..].as_ptr(),
-                        table = in(reg) table.as_ptr(),
-                        a = inout(ymm_reg) a,
-                        b = inout(ymm_reg) b,
-                        c = inout(ymm_reg) c,
-                        d = inout(ymm_reg) d,
-                        e = inout(ymm_reg) e,
-                        f = inout(ymm_reg) f,
-                        g = inout(ymm_reg) g,
-                        h = inout(ymm_reg) h,
-                        options(pure, readonly, nostack),
-                    );
-                    transmute([[a, b], [c, d], [e, f], [g, h]])
-                }
-            }
-        };
-    }
-    gather!(gather_single, f32, HALF, "vaddps");
-    gather!(gather_quantised, i16, TILE, "vpaddw");
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx512;
+mod x86;
 
 /// A bit for each pair that has one.
 #[inline(always)]
@@ -280,7 +174,9 @@ fast! {
         first: usize,
         listed: &mut [[u8; ROOM]],
         lengths: &mut [usize],
-    ) = list_strip_portable, wide list_strip_wide, widest list_strip_widest;
+    ) = list_strip_portable,
+        wide x86::avx2::list_strip,
+        widest x86::avx512::list_strip;
 }
 
 #[inline(always)]
@@ -302,51 +198,6 @@ fn list_strip_portable<'a, I: Iterator<Item = &'a [u64]>>(
         out
     };
     list_strip_by(spread, pack, rows, first, listed, lengths);
-}
-
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-fn list_strip_wide<'a, I: Iterator<Item = &'a [u64]>>(
-    rows: I,
-    first: usize,
-    listed: &mut [[u8; ROOM]],
-    lengths: &mut [usize],
-) {
-    use std::arch::x86_64::{_pdep_u64, _pext_u64};
-    #[expect(unsafe_code, reason = "the instruction needs it")]
-    // SAFETY: the caller is compiled for BMI2 and runs only where it was detected.
-    let spread = |bits| unsafe { _pdep_u64(bits, 3 * ONES) };
-    #[expect(unsafe_code, reason = "the instruction needs it")]
-    // SAFETY: as above.
-    let pack = |bytes, mask| unsafe { _pext_u64(bytes, mask) };
-    list_strip_by(spread, pack, rows, first, listed, lengths);
-}
-
-/// All pairs of a strip at once: which have a first bit, which a second, and then the bytes of those
-/// that have any next to each other.
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-fn list_strip_widest<'a, I: Iterator<Item = &'a [u64]>>(
-    rows: I,
-    first: usize,
-    listed: &mut [[u8; ROOM]],
-    lengths: &mut [usize],
-) {
-    const { assert!(STRIP == 160, "64 pairs and 16") };
-    for ((row, out), length) in rows.zip(listed).zip(lengths) {
-        let word = |k: usize| row.get(first / 64 + k).copied().unwrap_or(0);
-        let [a, b, c] = [word(0), word(1), word(2)];
-        let bits = if first.is_multiple_of(64) {
-            [a, b, c & 0xffff_ffff]
-        } else {
-            [a >> 32 | b << 32, b >> 32 | c << 32, c >> 32]
-        };
-        #[expect(unsafe_code, reason = "a function with more features")]
-        // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
-        unsafe {
-            *length = avx512::list(bits, out);
-        }
-    }
 }
 
 /// `spread` gives two bits of 16 to each byte, `pack` moves the bytes of a mask next to each other.
@@ -472,17 +323,17 @@ macro_rules! gather_in {
                 if SET == WIDEST && W == 2 {
                     let sums = sums.map(|lines| [lines[0], lines[W - 1]]);
                     // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
-                    let sums = unsafe { avx512::$two(self.entries(), entries, sums) };
+                    let sums = unsafe { x86::avx512::$two(self.entries(), entries, sums) };
                     return sums.map(|lines| std::array::from_fn(|w| lines[w]));
                 } else if SET == WIDEST && W == 1 {
                     let sums = sums.map(|lines| [lines[0]]);
                     // SAFETY: as above.
-                    let sums = unsafe { avx512::$gather(self.entries(), entries, sums) };
+                    let sums = unsafe { x86::avx512::$gather(self.entries(), entries, sums) };
                     return sums.map(|lines| [lines[0]; W]);
                 } else if SET == WIDE && W == 1 && !is_half(group) {
                     let sums = sums.map(|lines| lines[0]);
                     // SAFETY: the caller is compiled for AVX2 and runs only where it was detected.
-                    let sums = unsafe { x86::$gather(self.entries(), entries, sums) };
+                    let sums = unsafe { x86::avx2::$gather(self.entries(), entries, sums) };
                     return sums.map(|line| [line; W]);
                 }
                 self.gather((group, entries), sums)
@@ -679,9 +530,11 @@ fn quantised_tiles<'a, const SET: u8, const W: usize, R: Fn(usize, usize) -> &'a
                     }
                     match start {
                         Some(start) if block == 0 => {
-                            widen::<2>(now, unit[0], &start[w], &mut theta[at]);
+                            widen::<{ ending::START }>(now, unit[0], &start[w], &mut theta[at]);
                         }
-                        _ => widen::<1>(now, unit[block], &Wide::ZERO, &mut theta[at]),
+                        _ => {
+                            widen::<{ ending::ADD }>(now, unit[block], &Wide::ZERO, &mut theta[at]);
+                        }
                     }
                 }
             }

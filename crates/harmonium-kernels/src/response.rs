@@ -108,7 +108,7 @@ pub const FARTHEST: f32 = 0.05;
 #[inline(always)]
 pub(crate) fn pack(lanes: [u32; TILE]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    return x86::pack(lanes);
+    return x86::sse2::pack(lanes);
     #[cfg(not(target_arch = "x86_64"))]
     return pack_portable(lanes);
 }
@@ -123,7 +123,7 @@ fn pack_portable(lanes: [u32; TILE]) -> u32 {
 fn below<const SET: u8>(x: [f32; TILE], y: [f32; TILE]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if SET == WIDEST {
-        return x86::below(x, y);
+        return x86::avx512::below(x, y);
     }
     let mut on = [0; TILE];
     for l in 0..TILE {
@@ -132,44 +132,8 @@ fn below<const SET: u8>(x: [f32; TILE], y: [f32; TILE]) -> u32 {
     pack(on)
 }
 
-/// Instructions that the compiler does not find by itself.
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::TILE;
-    use std::arch::x86_64::{
-        __m128i, __m512, _CMP_LT_OQ, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
-        _mm512_cmp_ps_mask,
-    };
-    use std::mem::transmute;
-
-    /// Only for code that is compiled for AVX-512.
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size, and AVX-512")]
-    pub(super) fn below(x: [f32; TILE], y: [f32; TILE]) -> u32 {
-        // SAFETY: 128 bytes are two registers of 64, and any bits are valid in both; the callers are
-        // compiled for AVX-512 and run only where it was detected.
-        unsafe {
-            let [x, y] = [x, y].map(|x| transmute::<[f32; TILE], [__m512; 2]>(x));
-            let mask = |k: usize| u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x[k], y[k]));
-            mask(0) | mask(1) << 16
-        }
-    }
-
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size")]
-    pub(super) fn pack(lanes: [u32; TILE]) -> u32 {
-        // SAFETY: 128 bytes are eight registers of 16 bytes, and any bits are valid in both; SSE2
-        // is part of every x86-64.
-        unsafe {
-            let x: [__m128i; 8] = transmute(lanes);
-            let bytes = |k: usize| {
-                let (a, b) = (_mm_packs_epi32(x[k], x[k + 1]), _mm_packs_epi32(x[k + 2], x[k + 3]));
-                _mm_movemask_epi8(_mm_packs_epi16(a, b)).cast_unsigned()
-            };
-            bytes(0) | bytes(4) << 16
-        }
-    }
-}
+mod x86;
 
 fast! {
     /// Bits with the given natural parameters: row `r` uses the variates of `site` moved by `r`

@@ -106,7 +106,7 @@ fn entry<const G: usize, const WIDE: bool, T: Element, const L: usize>(
     word: u64,
 ) -> &[T; L] {
     #[cfg(target_arch = "x86_64")]
-    let word = if WIDE { x86::turned::<G>(word) >> ENTRY } else { word >> (GROUP * G) };
+    let word = if WIDE { x86::avx2::turned::<G>(word) >> ENTRY } else { word >> (GROUP * G) };
     #[cfg(not(target_arch = "x86_64"))]
     let word = word >> (GROUP * G);
     #[expect(clippy::cast_possible_truncation, reason = "five bits are wanted")]
@@ -150,7 +150,7 @@ impl<'a, const WIDE: bool, const N: usize> Ahead<'a, WIDE, N> {
 fn stay<const WIDE: bool>(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        return x86::stay(word);
+        return x86::avx2::stay(word);
     }
     word
 }
@@ -314,7 +314,9 @@ fn sum_halves_in<const SET: u8, const N: usize>(
                 #[expect(unsafe_code, reason = "a function with more features")]
                 // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
                 unsafe {
-                    avx512::sum_singles::<$U, N>(words, tables, pass.shift, starts, part, lines);
+                    x86::avx512::sum_singles::<$U, N>(
+                        words, tables, pass.shift, starts, part, lines,
+                    );
                 }
             }};
         }
@@ -344,7 +346,7 @@ fn sum_lines<const U: usize, const SET: u8, const N: usize>(
         #[expect(unsafe_code, reason = "a function with more features")]
         // SAFETY: the caller is compiled for AVX2 and runs only where it was detected.
         unsafe {
-            x86::sum_pairs::<U, N>(word_pairs, tables, starts, part, pairs);
+            x86::avx2::sum_pairs::<U, N>(word_pairs, tables, starts, part, pairs);
         }
         &mut []
     } else {
@@ -370,8 +372,6 @@ fn part_of<const N: usize>(line: &mut Line<f32, N>, part: usize) -> &mut [f32; H
     &mut line.0.as_chunks_mut::<HALF>().0[part]
 }
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod build;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -482,6 +482,16 @@ enum End<'a> {
     Start(f32, &'a [Wide]),
 }
 
+/// The same for functions that are compiled once for each: values of their constant `END`.
+pub(crate) mod ending {
+    /// The sums stay in 16 bits, and the next tables add to them.
+    pub(crate) const OPEN: u8 = 0;
+    /// $\theta \leftarrow \theta + \text{unit} \cdot \text{sum}$.
+    pub(crate) const ADD: u8 = 1;
+    /// $\theta \leftarrow \text{start} + \text{unit} \cdot \text{sum}$.
+    pub(crate) const START: u8 = 2;
+}
+
 fast! {
     /// Some tables of a block, which may be its first.
     fn quantised_chunk[](
@@ -511,24 +521,26 @@ fn quantised_chunk_in<const SET: u8>(
     macro_rules! ends {
         ($run:ident, $U:literal) => {
             match (starts, end) {
-                (true, End::Open) => $run!($U, true, 0, 0.0, &[]),
-                (true, End::Add(unit)) => $run!($U, true, 1, unit, &[]),
-                (true, End::Start(unit, start)) => $run!($U, true, 2, unit, start),
-                (false, End::Open) => $run!($U, false, 0, 0.0, &[]),
-                (false, End::Add(unit)) => $run!($U, false, 1, unit, &[]),
-                (false, End::Start(unit, start)) => $run!($U, false, 2, unit, start),
+                (true, End::Open) => $run!($U, true, OPEN, 0.0, &[]),
+                (true, End::Add(unit)) => $run!($U, true, ADD, unit, &[]),
+                (true, End::Start(unit, start)) => $run!($U, true, START, unit, start),
+                (false, End::Open) => $run!($U, false, OPEN, 0.0, &[]),
+                (false, End::Add(unit)) => $run!($U, false, ADD, unit, &[]),
+                (false, End::Start(unit, start)) => $run!($U, false, START, unit, start),
             }
         };
     }
     #[cfg(target_arch = "x86_64")]
     if SET == WIDEST && pass.n_lines == 2 {
         macro_rules! run {
-            ($U:literal, $starts:literal, $end:literal, $unit:expr, $start:expr) => {{
+            ($U:literal, $starts:literal, $end:ident, $unit:expr, $start:expr) => {{
                 let (words, end): (_, (f32, &[Wide])) = ((words, pass.shift), ($unit, $start));
                 #[expect(unsafe_code, reason = "a function with more features")]
                 // SAFETY: the caller is compiled for AVX-512 and runs only where it was detected.
                 unsafe {
-                    avx512::sum_quantised::<$U, $starts, $end>(words, tables, end, theta, sums);
+                    x86::avx512::sum_quantised::<$U, $starts, { ending::$end }>(
+                        words, tables, end, theta, sums,
+                    );
                 }
             }};
         }
@@ -541,8 +553,14 @@ fn quantised_chunk_in<const SET: u8>(
         return;
     }
     macro_rules! run {
-        ($U:literal, $starts:literal, $end:literal, $unit:expr, $start:expr) => {
-            pass_two::<$U, $starts, $end, SET>(words, tables, ($unit, $start), theta, sums)
+        ($U:literal, $starts:literal, $end:ident, $unit:expr, $start:expr) => {
+            pass_two::<$U, $starts, { ending::$end }, SET>(
+                words,
+                tables,
+                ($unit, $start),
+                theta,
+                sums,
+            )
         };
     }
     macro_rules! one_line {
@@ -553,7 +571,7 @@ fn quantised_chunk_in<const SET: u8>(
     with_tables!(pass.n_tables, one_line, 1 2 3 4 5 6 7, 8);
 }
 
-/// Sums what all samples pick, two at a time. `END` is 0 to go on, 1 to add, 2 to start.
+/// Sums what all samples pick, two at a time; `END` is one of [`ending`].
 #[inline(always)]
 fn pass_two<const U: usize, const STARTS: bool, const END: u8, const SET: u8>(
     words: &[u64],
@@ -574,7 +592,7 @@ fn pass_two<const U: usize, const STARTS: bool, const END: u8, const SET: u8>(
     for ((s, t), &w) in last.iter_mut().zip(last_theta).zip(last_word) {
         let mut sum = if STARTS { [0; TILE] } else { s.0 };
         gather::<U, false, _, TILE>(&mut sum, tables, w);
-        if END == 0 {
+        if END == ending::OPEN {
             s.0 = sum;
         } else {
             widen::<END>(&sum, unit, start, t);
@@ -595,7 +613,7 @@ fn pass_pairs<const U: usize, const STARTS: bool, const END: u8, const WIDE: boo
         let w = ahead.take();
         let (mut a, mut b) = if STARTS { ([0; TILE], [0; TILE]) } else { (pair[0].0, pair[1].0) };
         gather_two::<U, WIDE, _, TILE>((&mut a, &mut b), tables, w);
-        if END == 0 {
+        if END == ending::OPEN {
             (pair[0].0, pair[1].0) = (a, b);
         } else {
             widen::<END>(&a, unit, start, &mut t[0]);
@@ -604,10 +622,11 @@ fn pass_pairs<const U: usize, const STARTS: bool, const END: u8, const WIDE: boo
     }
 }
 
+/// Adds 16-bit sums, times a unit, to what is there or to a start, as `END` of [`ending`] says.
 #[inline(always)]
 pub(crate) fn widen<const END: u8>(sum: &[i16; TILE], unit: f32, start: &Wide, theta: &mut Wide) {
     for l in 0..TILE {
-        let before = if END == 2 { start.0[l] } else { theta.0[l] };
+        let before = if END == ending::START { start.0[l] } else { theta.0[l] };
         theta.0[l] = f32::from(sum[l]).mul_add(unit, before);
     }
 }

@@ -176,47 +176,6 @@ pub(crate) fn advance<const K: usize, const P: u8, const M: bool, const N: usize
     (*w, moved)
 }
 
-/// [`advance`] for 16 columns by AVX-512, for code that is compiled for it: the compiler takes sixteen lanes apart.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn advance_register<const K: usize, const P: u8, const M: bool, G: Gradient>(
-    slope: &Slope<'_, K, G>,
-    (row, factors): (G::Row, [f32; K]),
-    momentum: f32,
-    part: usize,
-    w: &mut Row,
-    v: &mut Row,
-) -> (Register, Register) {
-    let (w, v) =
-        (&mut w.0.as_chunks_mut::<HALF>().0[part], &mut v.0.as_chunks_mut::<HALF>().0[part]);
-    let before = Register::of(w);
-    let add = |x: Register| {
-        let mut x = slope.gradient.add_register(row, part, x);
-        for k in 0..K {
-            let z = Register::of(&slope.terms.columns[k].0.as_chunks::<HALF>().0[part]);
-            x = x.add_scaled(z, factors[k]);
-        }
-        if P != FREE {
-            x = x.add_scaled(before, slope.decay);
-        }
-        if P == BOTH {
-            x = x.minus_signed(before, slope.l1);
-        }
-        x
-    };
-    if !M && K == 0 {
-        // Nobody asks for the update itself.
-        let after = add(before);
-        *w = after.lanes();
-        return (after, Register::ZERO);
-    }
-    let moved = add(if M { Register::of(v).times(momentum) } else { Register::ZERO });
-    let after = before.plus(moved);
-    *v = moved.lanes();
-    *w = after.lanes();
-    (after, moved)
-}
-
 /// What recentering asks of an update: $\sum_i \Delta w_{ij} a_i$ for each column and
 /// $\sum_j \Delta w_{ij} z_j$ for each row.
 #[derive(Debug)]
@@ -429,7 +388,7 @@ impl Dot {
     #[inline(always)]
     pub(crate) fn total(self) -> f32 {
         #[cfg(target_arch = "x86_64")]
-        return x86::total(self.0);
+        return x86::sse2::total(self.0);
         #[cfg(not(target_arch = "x86_64"))]
         return total_portable(self.0);
     }
@@ -614,9 +573,11 @@ impl<'a> Gradient for SingleSums<'a> {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod register;
+mod x86;
 #[cfg(target_arch = "x86_64")]
-pub use register::Register;
+pub use x86::avx512::Register;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::avx512::advance_register;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn transpose_portable<const N: usize>(x: [[f32; N]; N]) -> [[f32; N]; N] {
@@ -627,86 +588,9 @@ fn transpose_portable<const N: usize>(x: [[f32; N]; N]) -> [[f32; N]; N] {
 #[inline(always)]
 pub(crate) fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
     #[cfg(target_arch = "x86_64")]
-    return x86::transpose_four(x);
+    return x86::sse2::transpose_four(x);
     #[cfg(not(target_arch = "x86_64"))]
     return transpose_portable(x);
-}
-
-/// Adding and interleaving in registers, with instructions that every x86-64 has: the compiler does
-/// not find them by itself.
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m128, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps, _mm_movelh_ps,
-        _mm_shuffle_ps, _mm_unpackhi_ps, _mm_unpacklo_ps, _mm256_set_m128, _mm256_shuffle_ps,
-        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
-    };
-    use std::mem::transmute;
-
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size")]
-    pub(super) fn total(x: [[f32; 8]; 2]) -> f32 {
-        // SAFETY: two arrays of 32 bytes are four registers of 16, and any bits are valid in both;
-        // SSE is part of every x86-64.
-        unsafe {
-            let [a, b, c, d]: [__m128; 4] = transmute(x);
-            let four = _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d));
-            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
-        }
-    }
-
-    /// Transposes 8 × 8; only for code that is compiled for AVX. Halves of two rows are joined as they are
-    /// read, so that half of the shuffles of four squares are left.
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size")]
-    pub(super) fn transpose_eight(x: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
-        // SAFETY: eight arrays of 32 bytes are sixteen registers of 16 bytes or eight of 32, and any
-        // bits are valid in all; the callers are compiled for AVX2 and run only where it was detected.
-        unsafe {
-            let x: [[__m128; 2]; 8] = transmute(x);
-            let a = _mm256_set_m128(x[4][0], x[0][0]);
-            let b = _mm256_set_m128(x[5][0], x[1][0]);
-            let c = _mm256_set_m128(x[6][0], x[2][0]);
-            let d = _mm256_set_m128(x[7][0], x[3][0]);
-            let e = _mm256_set_m128(x[4][1], x[0][1]);
-            let f = _mm256_set_m128(x[5][1], x[1][1]);
-            let g = _mm256_set_m128(x[6][1], x[2][1]);
-            let h = _mm256_set_m128(x[7][1], x[3][1]);
-            let (ab, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-            let (cd, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-            let (ef, ef_high) = (_mm256_unpacklo_ps(e, f), _mm256_unpackhi_ps(e, f));
-            let (gh, gh_high) = (_mm256_unpacklo_ps(g, h), _mm256_unpackhi_ps(g, h));
-            transmute([
-                _mm256_shuffle_ps::<0b01_00_01_00>(ab, cd),
-                _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd),
-                _mm256_shuffle_ps::<0b01_00_01_00>(ab_high, cd_high),
-                _mm256_shuffle_ps::<0b11_10_11_10>(ab_high, cd_high),
-                _mm256_shuffle_ps::<0b01_00_01_00>(ef, gh),
-                _mm256_shuffle_ps::<0b11_10_11_10>(ef, gh),
-                _mm256_shuffle_ps::<0b01_00_01_00>(ef_high, gh_high),
-                _mm256_shuffle_ps::<0b11_10_11_10>(ef_high, gh_high),
-            ])
-        }
-    }
-
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "arrays and registers of one size")]
-    pub(super) fn transpose_four(x: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
-        // SAFETY: four arrays of 16 bytes are four registers of 16 bytes, and any bits are valid
-        // in both; SSE is part of every x86-64.
-        unsafe {
-            let [a, b, c, d]: [__m128; 4] = transmute(x);
-            let (low, high) = (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
-            let (low2, high2) = (_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
-            transmute([
-                _mm_movelh_ps(low, low2),
-                _mm_movehl_ps(low2, low),
-                _mm_movelh_ps(high, high2),
-                _mm_movehl_ps(high2, high),
-            ])
-        }
-    }
 }
 
 fast! {
@@ -746,7 +630,7 @@ fn transpose_single_portable(weights: &[Row], first: usize, out: &mut [Wide]) {
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 fn transpose_single_wide(weights: &[Row], first: usize, out: &mut [Wide]) {
-    transpose_by!(x86::transpose_eight, 8, weights, first, out);
+    transpose_by!(x86::avx2::transpose_eight, 8, weights, first, out);
 }
 
 #[cfg(test)]

@@ -9,35 +9,35 @@
 //! learning and evaluation are written once, over the graph.
 //!
 //! ```
-//! use harmonium::models::Rbm;
-//! use harmonium::training::{Plan, train};
-//! use harmonium::evaluation::likelihood;
-//! use harmonium_data::{Binarize, Dataset, synthetic};
+//! use harmonium::{Binarize, Dataset, Method, Plan, Rbm};
 //!
-//! let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted)?;
+//! let table = harmonium::data::synthetic::bars_and_stripes(3, Default::default())?;
 //! let data = Dataset::new(table, Binarize::None)?;
-//! let rbm = Rbm::binary(9, 8)?;
-//! let plan = Plan { epochs: 50, ..Plan::default() };
-//! let outcome = train(rbm.into_machine(), &data, &plan, &mut [])?;
-//! let score = likelihood::exact(&outcome.machine, &data)?;
+//! let model = Rbm::binary(9, 8)?.train(&data, &Plan::for_epochs(50))?;
+//! let score = model.score(&data, Method::Exact)?;
 //! assert!(score.mean.is_finite());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`schema`],
-//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
-//! uses only those before it, and a test checks it.
+//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`models`], [`schema`],
+//! [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
+//! [`evaluation`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
+//! checks it.
 
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod error;
 pub mod estimators;
 pub mod evaluation;
 pub mod exact;
+pub mod findings;
 pub mod machine;
+pub mod model;
 pub mod models;
 pub mod moments;
 pub mod optim;
+pub mod progress;
 pub mod run;
 pub mod sampling;
 pub mod schema;
@@ -45,4 +45,10 @@ pub mod training;
 pub mod units;
 
 pub use error::Error;
+pub use harmonium_data as data;
+pub use harmonium_data::{Binarize, Dataset};
 pub use harmonium_kernels::random;
+pub use model::{Method, Score, Sweeps};
+pub use models::{Bm, Dbm, Rbm};
+pub use run::Model;
+pub use training::{DbnShape, Plan};

@@ -6,7 +6,7 @@
 //! s\rangle_\text{model}$ for every parameter of every machine.
 
 use crate::machine::{Coupling, LayerId, Machine, Meaning, State, Weights, row_range};
-use crate::units::Units;
+use crate::units::{BitCoordinates, Units};
 use harmonium_kernels::dense::{add_counted, add_scaled};
 use harmonium_kernels::index::Words;
 use rayon::prelude::*;
@@ -26,8 +26,9 @@ const WORTH_THREADS: usize = 500_000;
 pub struct Moments {
     /// $\langle x_l \rangle$ for each layer.
     pub bias: Vec<Vec<f64>>,
-    /// $\langle -\tfrac12 x_l^2 \rangle$ for each Gaussian layer; empty for the others.
-    pub precision: Vec<Vec<f64>>,
+    /// $\langle -s_k(x_l) \rangle$ for each layer and each parameter that its units own, one row of
+    /// entries after the other: $\langle -\tfrac12 x_l^2\rangle$ for the precision of Gaussian units.
+    pub own: Vec<Vec<f64>>,
     /// $\langle \tilde x_l \tilde x_m^\top \rangle$ for each coupling, stored as its weights are.
     pub weights: Vec<Vec<f64>>,
 }
@@ -37,7 +38,7 @@ impl Moments {
     pub fn zeros(machine: &Machine) -> Self {
         Self {
             bias: machine.layers().iter().map(|l| vec![0.0; l.len()]).collect(),
-            precision: machine.layers().iter().map(|l| vec![0.0; l.precision.len()]).collect(),
+            own: machine.layers().iter().map(|l| vec![0.0; l.own.len()]).collect(),
             weights: machine
                 .couplings()
                 .iter()
@@ -49,29 +50,29 @@ impl Moments {
     /// Adds the statistics of each row with its weight.
     ///
     /// Layers that hold means stand for independent units: a Gaussian one then has the second
-    /// moment $m^2 + 1/\gamma$, and a unit has no moment with itself to correct.
+    /// moment $m^2 + 1/\gamma$ ([`Units::own_spread`]), and a unit has no moment with itself to correct.
     pub fn add(&mut self, machine: &Machine, x: &State, weights: &[f64]) {
         let rows = Rows::new(machine, x, weights);
         for l in machine.layer_ids() {
             add_to(&mut self.bias[l.0], &rows.sums[l.0]);
-            self.add_squares(machine, x, l, weights, rows.total);
+            self.add_own(machine, x, l, weights, rows.total);
         }
         for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
             rows.add_products(machine, c, out);
         }
     }
 
-    fn add_squares(&mut self, machine: &Machine, x: &State, l: LayerId, w: &[f64], total: f64) {
+    fn add_own(&mut self, machine: &Machine, x: &State, l: LayerId, w: &[f64], total: f64) {
         let layer = machine.layer(l);
-        let out = &mut self.precision[l.0];
-        if out.is_empty() {
-            return;
-        }
-        for (row, w) in x.layer(l).chunks_exact(layer.len()).zip(w) {
-            out.iter_mut().zip(row).for_each(|(o, x)| *o -= 0.5 * w * x * x);
-        }
-        if x.layers[l.0].meaning == Meaning::Means {
-            out.iter_mut().zip(&layer.precision).for_each(|(o, g)| *o -= 0.5 * total / g);
+        for (k, out) in self.own[l.0].chunks_exact_mut(layer.len()).enumerate() {
+            for (row, w) in x.layer(l).chunks_exact(layer.len()).zip(w) {
+                let entries = out.iter_mut().zip(row);
+                entries.for_each(|(o, &x)| *o += layer.units.own_term(k, -w, x));
+            }
+            if x.layers[l.0].meaning == Meaning::Means {
+                let spread = |i| layer.units.own_spread(k, -total, layer.own(), i);
+                out.iter_mut().enumerate().for_each(|(i, o)| *o += spread(i));
+            }
         }
     }
 
@@ -94,15 +95,20 @@ impl Moments {
         self.slices_mut().into_iter().for_each(|s| s.fill(0.0));
     }
 
-    /// All numbers: biases, precisions, weights.
+    /// How many numbers each of [`Moments::slices`] holds for a machine.
+    pub fn lengths(machine: &Machine) -> Vec<usize> {
+        Self::zeros(machine).slices().iter().map(|slice| slice.len()).collect()
+    }
+
+    /// All numbers: biases, own parameters, weights.
     pub fn slices(&self) -> Vec<&[f64]> {
-        self.bias.iter().chain(&self.precision).chain(&self.weights).map(Vec::as_slice).collect()
+        self.bias.iter().chain(&self.own).chain(&self.weights).map(Vec::as_slice).collect()
     }
 
     /// All numbers, to change them.
     pub fn slices_mut(&mut self) -> Vec<&mut [f64]> {
-        let (b, p, w) = (&mut self.bias, &mut self.precision, &mut self.weights);
-        b.iter_mut().chain(p).chain(w).map(Vec::as_mut_slice).collect()
+        let (b, o, w) = (&mut self.bias, &mut self.own, &mut self.weights);
+        b.iter_mut().chain(o).chain(w).map(Vec::as_mut_slice).collect()
     }
 
     /// Whether every number is finite.
@@ -271,10 +277,11 @@ impl<'a> Rows<'a> {
     /// A layer as its products see it, its bits counted or not.
     fn side<'s>(&'s self, machine: &'s Machine, l: LayerId, counted: bool) -> Side<'s> {
         let (layer, sums) = (machine.layer(l), &self.sums[l.0]);
-        if counted && layer.units == Units::Spin {
-            let moved = |values: &[f64], by: f64| values.iter().map(|x| x + by).collect();
-            let offset = moved(&layer.offset, 1.0);
-            return Side { gain: 2.0, offset, sums: moved(sums, self.total) };
+        let bits = layer.units.bit_coordinates().filter(|&bits| bits != BitCoordinates::PLAIN);
+        if let Some(BitCoordinates { scale, shift }) = bits.filter(|_| counted) {
+            let moved = |values: &[f64], by: f64| values.iter().map(|x| x - by).collect();
+            let offset = moved(&layer.offset, shift);
+            return Side { gain: scale, offset, sums: moved(sums, shift * self.total) };
         }
         Side { gain: 1.0, offset: Cow::from(&layer.offset), sums: Cow::from(sums) }
     }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
-use harmonium::machine::Precision;
+use harmonium::engine::Arithmetic;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -48,12 +48,12 @@ impl Common {
         self.seed.unwrap_or(0)
     }
 
-    /// The precision of an engine, or `auto` if none was asked for.
-    pub(crate) fn precision(&self, auto: Precision) -> Precision {
+    /// The arithmetic that was asked for.
+    pub(crate) fn arithmetic(&self) -> Option<Arithmetic> {
         match self.precision.as_deref() {
-            Some("f32") => Precision::F32,
-            Some("i16") => Precision::I16,
-            _ => auto,
+            Some("f32") => Some(Arithmetic::F32),
+            Some("i16") => Some(Arithmetic::I16),
+            _ => None,
         }
     }
 

@@ -98,7 +98,7 @@ fn interleaving_equals_its_twin() {
         let mut next = first..;
         std::array::from_fn(|_| next.next().expect("fewer than 256"))
     });
-    assert_eq!(x86::interleave(lists), interleave_portable(lists));
+    assert_eq!(x86::sse2::interleave(lists), interleave_portable(lists));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Building of tables: all subset sums of five rows, by doubling.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512;
+use super::x86::avx512;
 use super::{ENTRIES, GROUP, MOST_TABLES, Tables};
 use crate::line::{Element, HALF, Line, TILE};
 

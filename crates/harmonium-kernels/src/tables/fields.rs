@@ -190,19 +190,30 @@ fn fields_chunk_in<const WIDE: bool>(
     macro_rules! pass {
         ($U:literal) => {
             match (sign, last) {
-                (Sign::Start, false) => fields_tables::<$U, 0, false, WIDE>(words, tables, sums),
-                (Sign::Plus, false) => fields_tables::<$U, 1, false, WIDE>(words, tables, sums),
-                (Sign::Minus, false) => fields_tables::<$U, 2, false, WIDE>(words, tables, sums),
-                (Sign::Start, true) => fields_tables::<$U, 0, true, WIDE>(words, tables, sums),
-                (Sign::Plus, true) => fields_tables::<$U, 1, true, WIDE>(words, tables, sums),
-                (Sign::Minus, true) => fields_tables::<$U, 2, true, WIDE>(words, tables, sums),
+                (Sign::Start, false) => {
+                    fields_tables::<$U, START, false, WIDE>(words, tables, sums)
+                }
+                (Sign::Plus, false) => fields_tables::<$U, PLUS, false, WIDE>(words, tables, sums),
+                (Sign::Minus, false) => {
+                    fields_tables::<$U, MINUS, false, WIDE>(words, tables, sums)
+                }
+                (Sign::Start, true) => fields_tables::<$U, START, true, WIDE>(words, tables, sums),
+                (Sign::Plus, true) => fields_tables::<$U, PLUS, true, WIDE>(words, tables, sums),
+                (Sign::Minus, true) => fields_tables::<$U, MINUS, true, WIDE>(words, tables, sums),
             }
         };
     }
     with_tables!(n_tables, pass, 1 2 3 4 5 6 7 8 9 10 11, 12);
 }
 
-/// `SIGN` is 0 to start, 1 to add, 2 to subtract.
+/// [`Sign::Start`] for functions that are compiled once for each sign.
+const START: u8 = Sign::Start as u8;
+/// [`Sign::Plus`], likewise.
+const PLUS: u8 = Sign::Plus as u8;
+/// [`Sign::Minus`], likewise.
+const MINUS: u8 = Sign::Minus as u8;
+
+/// `SIGN` is [`START`], [`PLUS`] or [`MINUS`].
 #[inline(always)]
 fn fields_tables<const U: usize, const SIGN: u8, const LAST: bool, const WIDE: bool>(
     words: &[u64],
@@ -225,8 +236,8 @@ fn fields_tables<const U: usize, const SIGN: u8, const LAST: bool, const WIDE: b
         flush(&small, &mut low, &mut high);
         let ([out_low, out_high], _) = sums.0.as_chunks_mut::<TILE>() else { continue };
         let joined = |out: i16, sum: u16| match SIGN {
-            0 => sum.cast_signed(),
-            1 => out.wrapping_add(sum.cast_signed()),
+            START => sum.cast_signed(),
+            PLUS => out.wrapping_add(sum.cast_signed()),
             _ => out.wrapping_sub(sum.cast_signed()),
         };
         for l in 0..TILE {

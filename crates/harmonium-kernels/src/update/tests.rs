@@ -324,7 +324,7 @@ fn squares_are_summed() {
 #[cfg(not(target_arch = "x86_64"))]
 use transpose_portable as by_hand;
 #[cfg(target_arch = "x86_64")]
-use x86::transpose_eight as by_hand;
+use x86::avx2::transpose_eight as by_hand;
 
 fast! {
     /// Eight rows, by hand where the machine has the instructions.

@@ -9,7 +9,7 @@
 //! = \tilde m_i\tilde m_j - (m_i - x_i)(m_j - x_j)$. Where the data come from a machine of this
 //! kind its maximum is at that machine, as that of the likelihood is.
 
-use super::{Context, Estimator, Side, normalise};
+use super::{Context, Deferring, Estimator, Side, normalise};
 use crate::error::Error;
 use crate::machine::{Machine, Role, State};
 use crate::moments::Moments;
@@ -25,7 +25,7 @@ impl PseudoLikelihood {
     ///
     /// If there are hidden or real-valued units.
     pub fn new(machine: &Machine) -> Result<Self, Error> {
-        let fits = |l: &&crate::machine::Layer| l.role == Role::Visible && l.units.is_discrete();
+        let fits = |l: &&crate::machine::Layer| l.role == Role::Visible && l.units.is_finite();
         match machine.layers().iter().find(|l| !fits(l)) {
             None => Ok(Self),
             Some(layer) => Err(Error::Topology {
@@ -37,13 +37,15 @@ impl PseudoLikelihood {
     }
 }
 
+impl Deferring for PseudoLikelihood {}
+
 impl Estimator for PseudoLikelihood {
     fn name(&self) -> &'static str {
         "pseudo"
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, batch, .. } = *context;
+        let (machine, batch) = (context.sampler.machine(), context.batch);
         let mut weights = Vec::new();
         normalise(batch, &mut weights);
         let x = batch.to_state(machine)?;
@@ -53,7 +55,7 @@ impl Estimator for PseudoLikelihood {
             for l in machine.layer_ids() {
                 let layer = machine.layer(l);
                 let mut mean = machine.theta(l, &x, row)?;
-                layer.units.mean_in_place(&mut mean, &layer.precision);
+                layer.units.mean_in_place(&mut mean, layer.own());
                 means.set_row(l, row, &mean)?;
                 // Moments subtract the offset: what is left is the difference itself.
                 let entries = mean.iter().zip(x.row(l, row)).zip(&layer.offset);

@@ -40,6 +40,34 @@ impl Snapshot {
         Self(inside.map(|(k, v)| (k.to_owned(), v.clone())).collect())
     }
 
+    /// Adds all parameters of a machine, every name behind `prefix.`.
+    pub(crate) fn insert_machine(&mut self, prefix: &str, machine: &Machine) {
+        for (name, values) in parameters(machine) {
+            self.insert(format!("{prefix}.{name}"), values.clone());
+        }
+        self.insert(format!("{prefix}.constant"), vec![machine.constant()]);
+    }
+
+    /// Gives a machine of the same graph the parameters that [`Snapshot::insert_machine`] stored.
+    pub(crate) fn machine_into(&self, prefix: &str, machine: &mut Machine) -> Result<(), Error> {
+        let mut stored = Vec::new();
+        for (name, values) in parameters(machine) {
+            stored.push(self.get(&format!("{prefix}.{name}"), values.len())?.to_vec());
+        }
+        let mut stored = stored.into_iter();
+        for layer in machine.layers_mut() {
+            for values in [&mut layer.bias, &mut layer.offset, &mut layer.own] {
+                *values = stored.next().unwrap_or_default();
+            }
+        }
+        for (c, values) in machine.couplings_mut().iter_mut().zip(stored) {
+            c.weights.entries_mut().copy_from_slice(&values);
+        }
+        let constant = self.get(&format!("{prefix}.constant"), 1)?[0] - machine.constant();
+        machine.add_to_constant(constant);
+        Ok(())
+    }
+
     pub(crate) fn insert_state(&mut self, machine: &Machine, x: &State) {
         for (l, layer) in machine.layers().iter().enumerate() {
             self.insert(format!("chains.{}", layer.name), x.layer(LayerId(l)).to_vec());
@@ -54,4 +82,20 @@ impl Snapshot {
         }
         Ok(x)
     }
+}
+
+/// The parameters of a machine with their names, layer by layer, then coupling by coupling.
+fn parameters(machine: &Machine) -> Vec<(String, Vec<f64>)> {
+    let mut all = Vec::new();
+    for layer in machine.layers() {
+        for (what, values) in
+            [("bias", &layer.bias), ("offset", &layer.offset), ("own", &layer.own)]
+        {
+            all.push((format!("{}.{what}", layer.name), values.clone()));
+        }
+    }
+    for (i, c) in machine.couplings().iter().enumerate() {
+        all.push((format!("weights.{i}"), c.weights.entries().to_vec()));
+    }
+    all
 }

@@ -1,10 +1,11 @@
 //! The model side from parallel tempering (Desjardins et al. 2010): chains that keep mixing when
 //! the energy landscape grows steep.
 
-use super::{Context, Estimator, Side, Snapshot, last_free_block, particles};
+use super::{Context, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
 use crate::machine::{Base, Machine, State};
-use crate::sampling::{Clamp, SwapRate, Tempering, average_block};
+use crate::sampling::{Clamp, SwapRate, Tempering};
+use crate::units::OwnParameters;
 use harmonium_kernels::random::Stream;
 
 /// Persistent ladders of replicas; the statistics come from those at $\beta = 1$.
@@ -49,24 +50,27 @@ impl Tempered {
     }
 }
 
+impl Deferring for Tempered {}
+
 impl Estimator for Tempered {
     fn name(&self) -> &'static str {
         "pt"
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, k, stream, .. } = *context;
+        let Context { sampler, k, stream, .. } = *context;
+        let machine = sampler.machine();
         let mut ladders = match self.ladders.take() {
             Some(ladders) => ladders,
             // The base keeps the biases of the first step: near the data's own means.
             None => self.start(machine, Base::of_biases(machine), stream.fork(0))?,
         };
-        ladders.advance(machine, engine, k, stream.fork(1))?;
+        ladders.advance(sampler, k, stream.fork(1))?;
         let state = self.particles.insert(ladders.targets(machine)?);
         self.ladders = Some(ladders);
         let free = Clamp::none();
-        average_block(engine, &free, state, &last_free_block(engine, &free));
-        Ok(particles(state, &self.weights))
+        sampler.average_block(&free, state, &last_free_block(sampler, &free));
+        Ok(Side::Particles { state, weights: &self.weights })
     }
 
     fn export(&self, machine: &Machine) -> Snapshot {
@@ -76,8 +80,11 @@ impl Estimator for Tempered {
             let base = ladders.base();
             for (l, layer) in machine.layers().iter().enumerate() {
                 snapshot.insert(format!("base.{}.bias", layer.name), base.bias[l].clone());
-                let precision = base.precision[l].clone();
-                snapshot.insert(format!("base.{}.precision", layer.name), precision);
+                let own = OwnParameters::new(&base.own[l], layer.len());
+                for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
+                    let key = format!("base.{}.{}", layer.name, parameter.name);
+                    snapshot.insert(key, own.row(k).to_vec());
+                }
             }
             let swaps = ladders.swap_rates().iter();
             let counts = swaps.flat_map(|s| [s.proposed as f64, s.accepted as f64]).collect();
@@ -101,8 +108,11 @@ impl Estimator for Tempered {
         for (l, layer) in machine.layers().iter().enumerate() {
             let bias = snapshot.get(&format!("base.{}.bias", layer.name), layer.len())?;
             base.bias[l].copy_from_slice(bias);
-            let key = format!("base.{}.precision", layer.name);
-            base.precision[l].copy_from_slice(snapshot.get(&key, layer.precision.len())?);
+            let rows = base.own[l].chunks_exact_mut(layer.len());
+            for (parameter, row) in layer.units.own_parameters().iter().zip(rows) {
+                let key = format!("base.{}.{}", layer.name, parameter.name);
+                row.copy_from_slice(snapshot.get(&key, layer.len())?);
+            }
         }
         let mut ladders = self.start(machine, base, Stream::new(0))?;
         let n_rows = self.n_chains * self.betas.len();

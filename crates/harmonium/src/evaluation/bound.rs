@@ -25,10 +25,9 @@ pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f
             let group = layer.units.group();
             for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
                 let range = unit * group..(unit + 1) * group;
-                let precision = layer.precision.get(range.clone()).unwrap_or_default();
-                *bound += layer.units.entropy(&means[range], precision);
-                // <x^2> = m^2 + 1/gamma: the energy at the mean lacks gamma/2 times the variance.
-                *bound -= 0.5 * precision.len() as f64;
+                let own = layer.own().piece(range.clone());
+                *bound += layer.units.entropy(&means[range], own);
+                *bound -= layer.units.spread_energy(own);
             }
         }
     }
@@ -50,7 +49,7 @@ pub struct Terms {
     pub entropy: f64,
     /// $\tfrac12 v^\top L v$: among what is held.
     pub held_held: f64,
-    /// $b^\top v + c^\top\mu$, and the quadratic part of Gaussian units.
+    /// $b^\top v + c^\top\mu$, and what units own: the quadratic part of Gaussian ones.
     pub own: f64,
     /// $-E_0$.
     pub constant: f64,
@@ -113,12 +112,11 @@ pub fn terms(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<Terms>, 
             if clamp.holds_layer(l) {
                 continue;
             }
-            // The variance of Gaussian units: gamma/2 times 1/gamma each.
-            terms.own -= 0.5 * layer.precision.len() as f64;
+            terms.own -= layer.units.spread_energy(layer.own());
             let group = layer.units.group();
             for (u, unit) in values.chunks_exact(group).enumerate() {
-                let precision = layer.precision.get(u * group..(u + 1) * group).unwrap_or_default();
-                terms.entropy += layer.units.entropy(unit, precision);
+                let own = layer.own().piece(u * group..(u + 1) * group);
+                terms.entropy += layer.units.entropy(unit, own);
             }
         }
         terms

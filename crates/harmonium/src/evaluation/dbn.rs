@@ -13,12 +13,14 @@
 //! Salakhutdinov 2016). $\ln Z$ of the top RBM is an argument: whatever bounds it bounds these.
 
 use super::likelihood::{Likelihood, weighted_mean};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Layer, Precision, State, own_energy};
+use crate::machine::{Layer, State};
 use crate::models::Dbn;
-use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
+use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
 use crate::schema::Feed;
+use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
@@ -72,7 +74,7 @@ pub fn importance(
     stream: Stream,
 ) -> Result<DbnLikelihood, Error> {
     check_draws(n_draws)?;
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
@@ -81,7 +83,7 @@ pub fn importance(
         let x = x?;
         let draw = |k: usize| {
             let stream = stream.fork(piece).fork(k as u64);
-            log_weights(dbn, &engine, &sums, &x, stream)
+            log_weights(&sampler, &sums, &x, stream)
         };
         let drawn: Vec<Vec<f64>> =
             (0..n_draws).into_par_iter().map(draw).collect::<Result<_, _>>()?;
@@ -112,6 +114,37 @@ pub fn importance(
     })
 }
 
+/// Up to this many terms (as a binary logarithm) sums are exact if no method is asked for.
+const AUTO_LOG2_TERMS: f64 = 24.0;
+
+/// Up to this many terms (as a binary logarithm) a training ends with a bound, on so many rows and
+/// draws.
+const FINAL_LOG2_TERMS: f64 = 20.0;
+const FINAL_ROWS: usize = 500;
+const FINAL_DRAWS: usize = 20;
+
+/// Bound and estimate on some rows of the training data, where $\ln Z$ of the top RBM costs little;
+/// nothing elsewhere.
+///
+/// # Errors
+///
+/// If the data does not fit, or memory ends.
+pub fn final_bounds(dbn: &Dbn, data: &Dataset) -> Result<Vec<Measurement>, Error> {
+    if exact::log2_terms(dbn.top(), &Clamp::none(), 1)? > FINAL_LOG2_TERMS {
+        return Ok(Vec::new());
+    }
+    let n = data.n_rows().min(FINAL_ROWS);
+    let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
+    let chosen = data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })?;
+    let log_z = exact::log_partition(dbn.top())?;
+    let found = importance(dbn, &chosen, log_z, FINAL_DRAWS, Stream::new(0))?;
+    let measured = |name, value| Measurement { name, value, std_error: None };
+    Ok(vec![
+        measured(MetricName::Bound(On::Train), found.bound),
+        measured(MetricName::Importance(On::Train), found.estimate),
+    ])
+}
+
 /// $E_q[p(y \mid h_{L-1})]$ of each sample, class after class, from `n_draws` draws for each: what a
 /// network with labels says about those of the data. Labels in the data are not looked at.
 ///
@@ -132,7 +165,7 @@ pub fn class_probabilities(
             found: "this network has none".into(),
         });
     }
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
     let feed = feed_of(dbn, data)?;
@@ -140,7 +173,7 @@ pub fn class_probabilities(
         let x = x?;
         let draw = |k: usize| {
             let mut x = x.clone();
-            recognise(dbn, &engine, &mut x, Pass::Samples(stream.fork(piece).fork(k as u64)))?;
+            sampler.recognise(&mut x, Pass::Samples(stream.fork(piece).fork(k as u64)))?;
             Ok(sums.class_probabilities(&x.to_top(dbn)?))
         };
         let drawn: Vec<Vec<f64>> =
@@ -149,6 +182,32 @@ pub fn class_probabilities(
         all.extend((0..x.n_rows() * dbn.n_classes()).map(mean));
     }
     Ok(all)
+}
+
+/// The share of rows whose label is not the class that the network finds most probable.
+///
+/// # Errors
+///
+/// As [`class_probabilities`]; and if the data has no labels.
+pub fn error_rate(dbn: &Dbn, data: &Dataset, n_draws: usize, stream: Stream) -> Result<f64, Error> {
+    let Some(labels) = data.labels() else {
+        return Err(Error::Empty { what: "the list of labels".into() });
+    };
+    let q = dbn.n_classes();
+    let probabilities = class_probabilities(dbn, data, n_draws, stream)?;
+    let best = |p: &[f64]| (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let rows = probabilities.chunks_exact(q).zip(labels.values());
+    let wrong = rows.filter(|(p, label)| best(p) != Some(**label as usize)).count();
+    Ok(wrong as f64 / data.n_rows() as f64)
+}
+
+/// Whether exact sums over all layers are affordable.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn affords_exact(dbn: &Dbn) -> Result<bool, Error> {
+    Ok(log2_terms(dbn)? <= AUTO_LOG2_TERMS)
 }
 
 fn check_draws(n_draws: usize) -> Result<(), Error> {
@@ -173,20 +232,20 @@ fn summary(logs: &[f64]) -> (f64, f64, [f64; 2]) {
 
 /// $\ln w + \ln Z$ of each row, for one draw of $q$.
 fn log_weights(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     sums: &TopSums,
     x: &DbnState,
     stream: Stream,
 ) -> Result<Vec<f64>, Error> {
+    let dbn = sampler.dbn();
     let mut x = x.clone();
-    recognise(dbn, engine, &mut x, Pass::Samples(stream))?;
+    sampler.recognise(&mut x, Pass::Samples(stream))?;
     let mut logs = sums.free(&x.to_top(dbn)?, &x.labels());
     for (l, part) in dbn.directed().iter().enumerate() {
         let machines = [(Way::Down, &part.generative, 1.0), (Way::Up, &part.recognition, -1.0)];
         for (way, machine, sign) in machines {
             let about = usize::from(way == Way::Up);
-            let thetas = engine.thetas(dbn, l, way, x.layer(l + 1 - about))?;
+            let thetas = sampler.thetas(l, way, x.layer(l + 1 - about))?;
             let layer = &machine.layers()[about];
             for (row, theta) in thetas.chunks_exact(layer.len()).enumerate() {
                 logs[row] += sign * log_conditional(layer, theta, x.row(l + about, row));
@@ -198,7 +257,7 @@ fn log_weights(
 
 /// $\ln p(x \mid \theta)$ of the units of a layer.
 fn log_conditional(layer: &Layer, theta: &[f64], x: &[f64]) -> f64 {
-    -own_energy(theta, &layer.precision, x) - layer.units.log_partition(theta, &layer.precision)
+    -layer.energy_with(theta, x) - layer.units.log_partition(theta, layer.own())
 }
 
 /// The data as states, some rows at a time.
@@ -246,7 +305,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     }
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
-    let engine = DbnEngine::new(dbn, Precision::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let feed = feed_of(dbn, data)?;
     let states: Vec<DbnState> = pieces(dbn, &feed).collect::<Result<_, _>>()?;
     let rows: Vec<Vec<f64>> =
@@ -262,7 +321,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     for label in kinds {
         let chosen: Vec<usize> = (0..rows.len()).filter(|&r| labels[r] == label).collect();
         let these: Vec<&[f64]> = chosen.iter().map(|&r| rows[r].as_slice()).collect();
-        let found = log_marginals(dbn, &engine, &sums, 0, &these, label)?;
+        let found = log_marginals(&sampler, &sums, 0, &these, label)?;
         chosen.iter().zip(found).for_each(|(&r, log)| logs[r] = log - log_partition);
     }
     let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
@@ -272,13 +331,13 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
 
 /// $\ln p(x_l) + \ln Z$ of values of layer `l`, by sums over all states of the layer above it.
 fn log_marginals(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     sums: &TopSums,
     l: usize,
     values: &[&[f64]],
     label: Label,
 ) -> Result<Vec<f64>, Error> {
+    let dbn = sampler.dbn();
     if l == dbn.directed().len() {
         let mut logs = Vec::with_capacity(values.len());
         for values in values.chunks(STATES) {
@@ -296,17 +355,17 @@ fn log_marginals(
             .map(|code| (0..above).map(|i| f64::from(u8::from(code >> i & 1 == 1))).collect())
             .collect();
         let rows: Vec<&[f64]> = states.iter().map(Vec::as_slice).collect();
-        let prior = log_marginals(dbn, engine, sums, l + 1, &rows, label)?;
-        let thetas = engine.thetas(dbn, l, Way::Down, &states.concat())?;
+        let prior = log_marginals(sampler, sums, l + 1, &rows, label)?;
+        let thetas = sampler.thetas(l, Way::Down, &states.concat())?;
         let layer = dbn.layer(l);
         let shift: Vec<f64> = thetas
             .chunks_exact(layer.len())
             .zip(&prior)
-            .map(|(t, p)| p - layer.units.log_partition(t, &layer.precision))
+            .map(|(t, p)| p - layer.units.log_partition(t, layer.own()))
             .collect();
         partial.par_iter_mut().zip(values).for_each(|((most, sum), x)| {
             for (theta, shift) in thetas.chunks_exact(layer.len()).zip(&shift) {
-                let term = shift - own_energy(theta, &layer.precision, x);
+                let term = shift - layer.energy_with(theta, x);
                 if term > *most {
                     (*most, *sum) = (term, *sum * (*most - term).exp() + 1.0);
                 } else {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::exact;
 use crate::machine::Machine;
 use crate::schema::Feed;
-use crate::training::{Measurement, Metric};
+use crate::training::{Measurement, Metric, MetricName, View};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 use serde::Serialize;
@@ -130,20 +130,20 @@ pub(crate) fn weighted_mean(values: &[f64], weights: &[f64]) -> (f64, f64) {
 
 /// The exact mean log-likelihood of a fixed set, measured while training.
 pub struct ExactLikelihood<'d> {
-    name: String,
+    name: MetricName,
     data: &'d Dataset,
 }
 
 impl<'d> ExactLikelihood<'d> {
     /// Scores `data`, and calls the result `name`.
-    pub fn new(name: impl Into<String>, data: &'d Dataset) -> Self {
+    pub fn new(name: impl Into<MetricName>, data: &'d Dataset) -> Self {
         Self { name: name.into(), data }
     }
 }
 
 impl Metric for ExactLikelihood<'_> {
-    fn measure(&mut self, machine: &Machine) -> Result<Vec<Measurement>, Error> {
-        let likelihood = exact(machine, self.data)?;
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let likelihood = exact(view.machine()?, self.data)?;
         let std_error = Some(likelihood.data_std_error);
         Ok(vec![Measurement { name: self.name.clone(), value: likelihood.mean, std_error }])
     }

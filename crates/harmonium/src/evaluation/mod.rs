@@ -3,7 +3,9 @@
 pub mod baseline;
 pub mod bound;
 pub mod dbn;
+pub mod diagnose;
 pub mod diagnostics;
+pub mod filters;
 pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;

@@ -15,13 +15,10 @@
 use super::{bound, likelihood, pseudo};
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Batch, Engine, LayerId, Machine, State};
-use crate::sampling::{
-    Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
-};
+use crate::machine::{Batch, LayerId, Machine, State};
+use crate::sampling::{Clamp, MeanField, Sampler, free_layers, posterior_factorises};
 use crate::schema::Feed;
-use crate::training::Measurement;
-use crate::units::Units;
+use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 use std::sync::OnceLock;
@@ -44,18 +41,31 @@ const ECHO: MeanField = MeanField { tolerance: 1e-2, max_sweeps: 5, damping: 0.0
 
 /// Watches one run on its training and validation data.
 pub struct Monitor<'d> {
-    train: Watched<'d>,
-    valid: Option<Watched<'d>>,
+    train: Looked<'d>,
+    valid: Option<Looked<'d>>,
     seed: u64,
 }
 
+impl Metric for Monitor<'_> {
+    /// Measures after some epochs what can be measured: everything cheap, and exact likelihoods where
+    /// they cost little. A stage that learns from samples of its own is measured on those.
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let Some(watched) = view.watched() else { return Ok(Vec::new()) };
+        let epochs = (view.epoch(), view.epochs());
+        match watched.data {
+            Some(data) => Monitor::new(data, None, self.seed).measure_due(&watched, epochs),
+            None => self.measure_due(&watched, epochs),
+        }
+    }
+}
+
 /// Data that is looked at again and again: checked at the first look.
-struct Watched<'d> {
+struct Looked<'d> {
     data: &'d Dataset,
     feed: OnceLock<Feed<'d>>,
 }
 
-impl<'d> Watched<'d> {
+impl<'d> Looked<'d> {
     fn new(data: &'d Dataset) -> Self {
         Self { data, feed: OnceLock::new() }
     }
@@ -89,13 +99,13 @@ struct Look {
 impl<'d> Monitor<'d> {
     /// Looks at fixed rows of both sets.
     pub fn new(train: &'d Dataset, valid: Option<&'d Dataset>, seed: u64) -> Self {
-        Self { train: Watched::new(train), valid: valid.map(Watched::new), seed }
+        Self { train: Looked::new(train), valid: valid.map(Looked::new), seed }
     }
 
     /// After how many epochs to measure, so that it costs a few percent of the training: known
     /// beforehand, because a run must not depend on how fast it went. At least ten times in all.
     pub fn every(&self, epochs: u64) -> u64 {
-        let rows = |d: &Watched<'_>| d.chosen().len() as f64;
+        let rows = |d: &Looked<'_>| d.chosen().len() as f64;
         let looked = rows(&self.train) + self.valid.as_ref().map_or(0.0, rows);
         // A row that is looked at is counted as one and a half that are learned from; in an RBM of
         // 784×500 it takes as long as two and a half.
@@ -116,54 +126,79 @@ impl<'d> Monitor<'d> {
         posterior_factorises(machine, &clamp) && (cost <= 0.02 * epoch || cost <= TRIFLE)
     }
 
+    /// Whether the end of an epoch is one at which measurements are taken.
+    fn is_due(&self, epoch: u64, epochs: u64) -> bool {
+        epoch == 1 || epoch == epochs || epoch.is_multiple_of(self.every(epochs))
+    }
+
+    /// Everything that can be afforded, at the end of an epoch that asks for it.
+    fn measure_due(
+        &self,
+        watched: &Watched<'_>,
+        (epoch, epochs): (u64, u64),
+    ) -> Result<Vec<Measurement>, Error> {
+        if !self.is_due(epoch, epochs) {
+            return Ok(Vec::new());
+        }
+        let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
+        if self.affords_exact(watched.sampler.machine()) {
+            found.extend(self.measure_exact(watched.sampler.machine())?);
+        }
+        Ok(found)
+    }
+
     /// Everything that is cheap; `chains` are the model's own samples.
     ///
     /// # Errors
     ///
     /// If memory ends.
-    pub fn measure(
+    pub fn measure_cheap(
         &self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         chains: Option<&State>,
     ) -> Result<Vec<Measurement>, Error> {
+        let machine = sampler.machine();
         let mut found = Vec::new();
-        let mut add = |name: &str, (value, std_error): (f64, f64)| {
-            found.push(Measurement { name: name.into(), value, std_error: Some(std_error) });
+        let mut add = |name, (value, std_error): (f64, f64)| {
+            found.push(Measurement { name, value, std_error: Some(std_error) });
         };
-        let train = self.look(machine, engine, &self.train)?;
+        let train = self.look(sampler, &self.train)?;
         let train_energy = mean_of(&train.energies);
-        add("free_energy.train", train_energy);
+        add(MetricName::FreeEnergy(On::Train), train_energy);
         if let Some(valid) = &self.valid {
-            let valid = self.look(machine, engine, valid)?;
+            let valid = self.look(sampler, valid)?;
             let energy = mean_of(&valid.energies);
-            add("free_energy.valid", energy);
-            add("free_energy_gap", (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)));
+            add(MetricName::FreeEnergy(On::Valid), energy);
+            add(
+                MetricName::FreeEnergyGap,
+                (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)),
+            );
             if let Some(logs) = &valid.pseudo {
-                add("pseudo_likelihood.valid", mean_of(logs));
+                add(MetricName::PseudoLikelihood(On::Valid), mean_of(logs));
             }
         }
         if let Some(logs) = &train.pseudo {
-            add("pseudo_likelihood.train", mean_of(logs));
+            add(MetricName::PseudoLikelihood(On::Train), mean_of(logs));
         }
         if let Some(chains) = chains {
             let clamp = Clamp::visible(machine);
             let mut x = chains.clone();
             let found = if let Some(closed) = ClosedForm::of(machine)? {
-                closed.free_energies(machine, &closed.thetas(engine, &mut x), &x)
+                closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x)
             } else {
-                infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+                sampler.infer(&clamp, &mut x, MeanField::default())?;
                 energies(machine, &clamp, &x)?
             };
-            add("free_energy.chains", mean_of(&found));
+            add(MetricName::ChainsFreeEnergy, mean_of(&found));
         }
-        add("reconstruction_error", mean_of(&train.echoes));
+        add(MetricName::ReconstructionError, mean_of(&train.echoes));
         let n = train.energies.len() as f64;
         let idle = |rows: &[usize]| rows.iter().filter(|&&r| r as f64 > 0.99 * n).count() as f64;
-        for (name, value) in
-            [("dead_units", idle(&train.off)), ("saturated_units", idle(&train.on))]
-        {
-            found.push(Measurement { name: name.into(), value, std_error: None });
+        for (name, value) in [
+            (MetricName::DeadUnits, idle(&train.off)),
+            (MetricName::SaturatedUnits, idle(&train.on)),
+        ] {
+            found.push(Measurement { name, value, std_error: None });
         }
         Ok(found)
     }
@@ -177,7 +212,7 @@ impl<'d> Monitor<'d> {
         let log_z = exact::log_partition(machine)?;
         let clamp = Clamp::visible(machine);
         let mut found = Vec::new();
-        for (name, data) in [("train", Some(&self.train)), ("valid", self.valid.as_ref())] {
+        for (on, data) in [(On::Train, Some(&self.train)), (On::Valid, self.valid.as_ref())] {
             let Some(data) = data else { continue };
             let mut logs = Vec::new();
             let feed = data.feed(machine)?;
@@ -187,7 +222,7 @@ impl<'d> Monitor<'d> {
             }
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
-                name: format!("log_likelihood.{name}"),
+                name: MetricName::LogLikelihood(on),
                 value: mean - log_z,
                 std_error: Some(error),
             });
@@ -196,7 +231,8 @@ impl<'d> Monitor<'d> {
     }
 
     /// Looks at the rows piece by piece: states are large, and few numbers remain of them.
-    fn look(&self, machine: &Machine, engine: &Engine, data: &Watched<'_>) -> Result<Look, Error> {
+    fn look(&self, sampler: &Sampler, data: &Looked<'_>) -> Result<Look, Error> {
+        let machine = sampler.machine();
         let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
         let closed = ClosedForm::of(machine)?;
@@ -206,15 +242,15 @@ impl<'d> Monitor<'d> {
             let batch = alike(feed, rows);
             let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
             if let Some(closed) = &closed {
-                let x = closed.look(machine, engine, &batch, visit, &mut look)?;
-                look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
+                let x = closed.look(sampler, &batch, visit, &mut look)?;
+                look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
                 look.count_idle(machine, &x);
                 continue;
             }
             let mut x = batch.to_state(machine)?;
-            infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+            sampler.infer(&clamp, &mut x, MeanField::default())?;
             look.energies.extend(energies(machine, &clamp, &x)?);
-            look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
+            look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
             look.count_idle(machine, &x);
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
@@ -248,17 +284,17 @@ impl ClosedForm {
         if !posterior_factorises(machine, &clamp) || visible.iter().any(coupled) {
             return Ok(None);
         }
-        let discrete = |&l: &LayerId| machine.layer(l).units.is_discrete();
+        let finite = |&l: &LayerId| machine.layer(l).units.is_finite();
         Ok(Some(Self {
             folded: machine.without_offsets()?,
             hidden: free_layers(machine, &clamp),
-            has_pseudo: visible.iter().all(discrete),
+            has_pseudo: visible.iter().all(finite),
         }))
     }
 
     /// $\theta$ of each hidden layer.
-    fn thetas(&self, engine: &Engine, x: &mut State) -> Vec<Vec<f64>> {
-        self.hidden.iter().map(|&l| natural_parameters(engine, x, l)).collect()
+    fn thetas(&self, sampler: &Sampler, x: &mut State) -> Vec<Vec<f64>> {
+        self.hidden.iter().map(|&l| sampler.natural_parameters(x, l)).collect()
     }
 
     /// The free energy of each row.
@@ -270,7 +306,7 @@ impl ClosedForm {
             let sums = self.hidden.iter().zip(thetas).map(|(&l, theta)| {
                 let layer = self.folded.layer(l);
                 let theta = &theta[row * layer.len()..(row + 1) * layer.len()];
-                layer.units.log_partition(theta, &layer.precision)
+                layer.units.log_partition(theta, layer.own())
             });
             self.folded.constant() + own - sums.sum::<f64>()
         };
@@ -280,14 +316,14 @@ impl ClosedForm {
     /// Adds free energies and pseudo-likelihoods of a batch; returns the posterior means.
     fn look(
         &self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         batch: &Batch,
         visit: pseudo::Visit,
         look: &mut Look,
     ) -> Result<State, Error> {
+        let machine = sampler.machine();
         let mut x = batch.to_state(machine)?;
-        let thetas = self.thetas(engine, &mut x);
+        let thetas = self.thetas(sampler, &mut x);
         look.energies.extend(self.free_energies(machine, &thetas, &x));
         if self.has_pseudo {
             let logs = pseudo::given_thetas(&self.folded, &self.hidden, &thetas, &x, visit)?;
@@ -299,7 +335,7 @@ impl ClosedForm {
             x.set_means(l, theta, |theta| {
                 let layer = machine.layer(l);
                 for row in theta.chunks_exact_mut(layer.len()) {
-                    layer.units.mean_in_place(row, &layer.precision);
+                    layer.units.mean_in_place(row, layer.own());
                 }
             });
         }
@@ -311,7 +347,7 @@ impl Look {
     /// Counts binary hidden units that are almost surely off or on.
     fn count_idle(&mut self, machine: &Machine, posterior: &State) {
         let visible = machine.visible_layers();
-        let binary = |l: &LayerId| machine.layer(*l).units == Units::Binary;
+        let binary = |l: &LayerId| machine.layer(*l).units.is_zero_or_one();
         let hidden = machine.layer_ids().filter(|l| !visible.contains(l)).filter(binary);
         let hidden: Vec<LayerId> = hidden.collect();
         let n: usize = hidden.iter().map(|&l| machine.layer(l).len()).sum();
@@ -333,11 +369,12 @@ fn energies(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Err
 }
 
 /// Squared distance of each row from its mean-field echo.
-fn echoes(machine: &Machine, engine: &Engine, posterior: &State) -> Result<Vec<f64>, Error> {
+fn echoes(sampler: &Sampler, posterior: &State) -> Result<Vec<f64>, Error> {
+    let machine = sampler.machine();
     let visible = machine.visible_layers();
     let hidden = machine.layer_ids().filter(|l| !visible.contains(l));
     let mut echo = posterior.clone();
-    infer(machine, engine, &Clamp::layers(hidden), &mut echo, ECHO)?;
+    sampler.infer(&Clamp::layers(hidden), &mut echo, ECHO)?;
     let distance = |row: usize| -> f64 {
         let pairs =
             visible.iter().flat_map(|&l| posterior.row(l, row).iter().zip(echo.row(l, row)));

@@ -35,7 +35,7 @@ pub fn log_pseudo_likelihood(
     visit: Visit,
 ) -> Result<Vec<f64>, Error> {
     let clamp = Clamp::visible(machine);
-    let real = |l: &LayerId| !machine.layer(*l).units.is_discrete();
+    let real = |l: &LayerId| !machine.layer(*l).units.is_finite();
     if !posterior_factorises(machine, &clamp) || machine.visible_layers().iter().any(real) {
         return Err(Error::Topology {
             model: "a pseudo-likelihood",
@@ -95,7 +95,7 @@ impl<'a> Row<'a> {
     ) -> Result<Self, Error> {
         let with_sum = |(&l, theta): (&LayerId, Vec<f64>)| {
             let layer = machine.layer(l);
-            let sum = layer.units.log_partition(&theta, &layer.precision);
+            let sum = layer.units.log_partition(&theta, layer.own());
             (l, theta, sum)
         };
         let visible = machine.visible_layers();
@@ -183,7 +183,7 @@ impl<'a> Row<'a> {
                 }
             }
             let layer = self.machine.layer(*h);
-            gain += layer.units.log_partition(&moved, &layer.precision) - sum;
+            gain += layer.units.log_partition(&moved, layer.own()) - sum;
         }
         gain
     }

@@ -7,7 +7,7 @@ use super::enumerate::Position;
 use super::problem::{Entry, Problem};
 use crate::error::Error;
 use crate::machine::{Machine, State};
-use crate::units::Draw;
+use crate::units::{Draw, OwnParameters};
 use harmonium_kernels::random::{Site, Stream};
 
 impl Problem {
@@ -34,9 +34,9 @@ impl Problem {
     /// Samples of the summed entries given the enumerated ones.
     fn draw_summed(&self, position: &Position, row: usize, stream: Stream) -> Vec<f64> {
         let mut values = position.theta.clone();
-        for (lane, run) in self.runs.iter().enumerate().filter(|(_, r)| r.units.is_discrete()) {
+        for (lane, run) in self.runs.iter().enumerate().filter(|(_, r)| r.units.is_finite()) {
             let draw = Draw { stream, site: Site::new(row, 0, lane), start: 0 };
-            run.units.sample_in_place(&mut values[run.entries.clone()], &[], draw);
+            run.units.sample_in_place(&mut values[run.entries.clone()], OwnParameters::NONE, draw);
         }
         let start = values.len() - self.gaussian.len();
         let mut normals = vec![0.0; self.gaussian.len()];

@@ -58,7 +58,8 @@ impl Elimination {
             for (i, number) in of_layer.iter_mut().enumerate() {
                 if clamp.holds(l, row, i / group) {
                     constant += layer.bias[i] * x[i];
-                    constant -= layer.precision.get(i).map_or(0.0, |g| 0.5 * g * x[i] * x[i]);
+                    let own = layer.own().piece(i..i + 1);
+                    constant -= layer.units.own_energy(own, &x[i..=i]);
                     continue;
                 }
                 let [low, high] = &layer.units.configurations()?.0[..] else { return None };

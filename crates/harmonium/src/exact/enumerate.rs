@@ -9,7 +9,7 @@ use super::gaussian::Block;
 use super::problem::{Entry, Problem};
 use crate::machine::{Machine, Weights, row_range};
 use crate::moments::{Moments, inside_unit};
-use crate::units::{Units, binary, log_sum_exp, spin};
+use crate::units::{BitCoordinates, OwnParameters, Storage, log_sum_exp};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::log_product::{group_for, scale_and_log_product};
 use rayon::prelude::*;
@@ -158,9 +158,9 @@ impl<'a> Tables<'a> {
         let mut n_pairs = 0;
         let mut leading = true;
         for run in &problem.runs {
-            leading &= matches!(run.units, Units::Binary | Units::Spin);
-            if run.units == Units::Spin {
-                scale[run.entries.clone()].fill(2.0);
+            leading &= run.units.storage() == Storage::Bits;
+            if let Some(bits) = run.units.bit_coordinates() {
+                scale[run.entries.clone()].fill(bits.scale);
             }
             if leading {
                 n_pairs = run.entries.end;
@@ -299,13 +299,12 @@ impl<'a> Walker<'a> {
         for run in &tables.problem.runs {
             let theta = &self.theta[run.entries.clone()];
             let kept = run.entries.end <= tables.n_pairs;
-            log += match run.units {
-                Units::Binary if kept => 0.0,
-                Units::Spin if kept => -theta.iter().sum::<f64>(),
-                Units::Binary => theta.iter().map(|&t| binary::log_partition(t)).sum(),
-                Units::Spin => theta.iter().map(|&t| spin::log_partition(t)).sum(),
-                Units::Categorical { q } => theta.chunks_exact(q).map(log_sum_exp).sum(),
-                Units::Gaussian => 0.0,
+            log += match run.units.bit_coordinates() {
+                // The product has e^(s theta); e^(t theta) is common to both values.
+                Some(BitCoordinates::PLAIN) if kept => 0.0,
+                Some(bits) if kept => bits.shift * theta.iter().sum::<f64>(),
+                _ if run.units.is_finite() => run.units.log_partition(theta, OwnParameters::NONE),
+                _ => 0.0,
             };
         }
         log + self.integral()
@@ -325,8 +324,8 @@ impl<'a> Walker<'a> {
         out.clear();
         out.extend_from_slice(&self.theta);
         let problem = self.tables.problem;
-        for run in problem.runs.iter().filter(|r| r.units.is_discrete()) {
-            run.units.mean_in_place(&mut out[run.entries.clone()], &[]);
+        for run in problem.runs.iter().filter(|r| r.units.is_finite()) {
+            run.units.mean_in_place(&mut out[run.entries.clone()], OwnParameters::NONE);
         }
         let start = out.len() - problem.gaussian.len();
         out[start..].copy_from_slice(&self.gaussian);
@@ -415,8 +414,10 @@ impl Expectation {
         for (l, layer) in machine.layers().iter().enumerate() {
             for (i, entry) in problem.entries[l].iter().enumerate() {
                 out.bias[l][i] += weight * self.mean(*entry);
-                if !layer.precision.is_empty() {
-                    out.precision[l][i] -= 0.5 * weight * self.product(problem, *entry, *entry);
+                for k in 0..layer.units.own_parameters().len() {
+                    let square = self.product(problem, *entry, *entry);
+                    let term = layer.units.own_of_square(k, -weight, square);
+                    out.own[l][k * layer.len() + i] += term;
                 }
             }
         }

@@ -195,7 +195,7 @@ pub fn gradient(
 /// Whether no two Gaussian units see each other, so that $\sum_x e^{-E(x)}$ exists whatever the
 /// weights are.
 pub fn always_normalises(machine: &Machine) -> bool {
-    let real = |l: LayerId| !machine.layer(l).units.is_discrete();
+    let real = |l: LayerId| !machine.layer(l).units.is_finite();
     machine.couplings().iter().all(|c| !(real(c.between.0) && real(c.between.1)))
 }
 
@@ -206,8 +206,8 @@ pub fn always_normalises(machine: &Machine) -> bool {
 ///
 /// [`Error::Diverges`] says where the precision fails.
 pub fn check_normalises(machine: &Machine) -> Result<(), Error> {
-    let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_discrete());
-    let clamp = Clamp::layers(discrete);
+    let finite = machine.layer_ids().filter(|&l| machine.layer(l).units.is_finite());
+    let clamp = Clamp::layers(finite);
     Problem::new(machine, &clamp, &State::zeros(machine, 1)?, 0).map(drop)
 }
 

@@ -24,7 +24,7 @@ impl Split {
         };
         let free: Vec<LayerId> = machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect();
         let (gaussian, discrete): (Vec<LayerId>, Vec<LayerId>) =
-            free.iter().partition(|&&l| !machine.layer(l).units.is_discrete());
+            free.iter().partition(|&&l| !machine.layer(l).units.is_finite());
         let candidates: Vec<LayerId> = discrete
             .iter()
             .copied()
@@ -109,7 +109,7 @@ impl Problem {
         };
         // Discrete summed layers first, so that the Gaussian entries are the last ones.
         let mut order: Vec<LayerId> = machine.layer_ids().collect();
-        order.sort_by_key(|&l| !machine.layer(l).units.is_discrete());
+        order.sort_by_key(|&l| !machine.layer(l).units.is_finite());
         for l in order {
             let values = problem.place(machine, clamp, (x, row), l, split.summed.contains(&l));
             start.set_row(l, 0, &values)?;
@@ -137,7 +137,7 @@ impl Problem {
 
     /// Number of summed entries that are not Gaussian.
     pub(super) fn n_discrete(&self) -> usize {
-        let discrete = self.runs.iter().filter(|r| r.units.is_discrete());
+        let discrete = self.runs.iter().filter(|r| r.units.is_finite());
         discrete.map(|r| r.entries.end).max().unwrap_or(0)
     }
 
@@ -197,7 +197,8 @@ impl Problem {
         let mut precision = vec![0.0; m - discrete];
         let mut pairs: Vec<(usize, usize, f64)> = Vec::new();
         for (layer, entries) in machine.layers().iter().zip(&self.entries) {
-            for (g, entry) in layer.precision.iter().zip(entries) {
+            let curvature = layer.units.curvature(layer.own()).unwrap_or_default();
+            for (g, entry) in curvature.iter().zip(entries) {
                 if let Entry::Summed(i) = entry {
                     precision[i - discrete] = *g;
                 }

@@ -1,7 +1,7 @@
 //! A group of units of one kind, with the parameters of its own energy.
 
 use crate::error::Error;
-use crate::units::Units;
+use crate::units::{OwnParameters, Storage, Units};
 use serde::{Deserialize, Serialize};
 
 /// Position of a layer in its machine.
@@ -18,7 +18,8 @@ pub enum Role {
     Hidden,
 }
 
-/// A group of units of one kind: $E_l(x) = \tfrac12\gamma x^2 - b^\top x$, and the offset $\mu$.
+/// A group of units of one kind: $E_l(x) = \sum_k \text{own}_k s_k(x) - b^\top x$, and the offset
+/// $\mu$. Gaussian units own a precision $\gamma$ with $s(x) = \tfrac12 x^2$, the other kinds nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// What people call it; unique in its machine.
@@ -29,14 +30,15 @@ pub struct Layer {
     pub units: Units,
     /// $b$: the linear term of the energy.
     pub bias: Vec<f64>,
-    /// $\gamma$ of Gaussian units; empty for the other kinds.
-    pub precision: Vec<f64>,
+    /// The parameters that the units own, as [`Units::own_parameters`] declares them: a row of
+    /// numbers for each, one row after the other.
+    pub own: Vec<f64>,
     /// $\mu$: subtracted from the state before it meets a weight.
     pub offset: Vec<f64>,
 }
 
 impl Layer {
-    /// `n_units` units with zero bias, zero offset and unit precision.
+    /// `n_units` units with zero bias, zero offset and own parameters where their kind starts them.
     ///
     /// # Errors
     ///
@@ -55,8 +57,11 @@ impl Layer {
         let what = || format!("layer `{name}`");
         let bias = filled(len, 0.0, what)?;
         let offset = filled(len, 0.0, what)?;
-        let precision = filled(if units.is_discrete() { 0 } else { len }, 1.0, what)?;
-        Ok(Self { name, role, units, bias, precision, offset })
+        let mut own = Vec::new();
+        for parameter in units.own_parameters() {
+            own.extend(filled(len, parameter.start, what)?);
+        }
+        Ok(Self { name, role, units, bias, own, offset })
     }
 
     /// Number of entries in the state of this layer.
@@ -70,9 +75,25 @@ impl Layer {
         self.len() / self.units.group()
     }
 
-    /// $E_l(x) = \sum_i \tfrac12\gamma_i x_i^2 - b_i x_i$.
+    /// The own parameters of all entries.
+    pub fn own(&self) -> OwnParameters<'_> {
+        OwnParameters::new(&self.own, self.len())
+    }
+
+    /// The own parameter of that name, of each entry; empty if the units own none.
+    pub fn own_named(&self, name: &str) -> &[f64] {
+        let place = self.units.own_parameters().iter().position(|p| p.name == name);
+        place.map_or(&[], |k| self.own().row(k))
+    }
+
+    /// $E_l(x) = \sum_i \sum_k \text{own}_{ki} s_k(x_i) - b_i x_i$.
     pub fn energy(&self, x: &[f64]) -> f64 {
-        own_energy(&self.bias, &self.precision, x)
+        self.energy_with(&self.bias, x)
+    }
+
+    /// The own energy with other biases.
+    pub(crate) fn energy_with(&self, bias: &[f64], x: &[f64]) -> f64 {
+        own_energy(self.units, bias, self.own(), x)
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -80,34 +101,51 @@ impl Layer {
         if len == 0 {
             return Err(Error::Empty { what: format!("layer `{}`", self.name) });
         }
-        if group == 0 || self.units == (Units::Categorical { q: 1 }) || !len.is_multiple_of(group) {
+        let too_few = self.units.storage() == Storage::OneHot && group < 2;
+        if too_few || !len.is_multiple_of(group) {
             return Err(Error::UnitSize { layer: self.name.clone(), len, group });
         }
-        let n_precisions = if self.units.is_discrete() { 0 } else { len };
-        for (what, values, expected) in [
-            ("bias", &self.bias, len),
-            ("offset", &self.offset, len),
-            ("precision", &self.precision, n_precisions),
-        ] {
-            if values.len() != expected {
-                let (layer, found) = (self.name.clone(), values.len());
-                return Err(Error::ParameterCount { layer, what, expected, found });
+        let count = |what, expected, found| {
+            let layer = self.name.clone();
+            Err(Error::ParameterCount { layer, what, expected, found })
+        };
+        for (what, values) in [("bias", &self.bias), ("offset", &self.offset)] {
+            if values.len() != len {
+                return count(what, len, values.len());
             }
-            let bad = |x: &f64| !x.is_finite() || (what == "precision" && *x <= 0.0);
-            if let Some(entry) = values.iter().position(bad) {
-                let (place, value) = (self.name.clone(), values[entry]);
-                return Err(Error::ParameterValue { place, what, entry, value });
-            }
+            self.check_values(what, values, f64::is_finite)?;
+        }
+        let declared = self.units.own_parameters();
+        if self.own.len() != declared.len() * len {
+            let what = if let [one] = declared { one.name } else { "own parameters" };
+            return count(what, declared.len() * len, self.own.len());
+        }
+        for (k, parameter) in declared.iter().enumerate() {
+            self.check_values(parameter.name, self.own().row(k), |x| parameter.accepts(x))?;
         }
         Ok(())
     }
+
+    fn check_values(
+        &self,
+        what: &'static str,
+        values: &[f64],
+        accepts: impl Fn(f64) -> bool,
+    ) -> Result<(), Error> {
+        match values.iter().position(|&x| !accepts(x)) {
+            None => Ok(()),
+            Some(entry) => {
+                let (place, value) = (self.name.clone(), values[entry]);
+                Err(Error::ParameterValue { place, what, entry, value })
+            }
+        }
+    }
 }
 
-/// $\sum_i \tfrac12\gamma_i x_i^2 - b_i x_i$; no quadratic part where `precision` is empty.
-pub(crate) fn own_energy(bias: &[f64], precision: &[f64], x: &[f64]) -> f64 {
+/// $\sum_i \sum_k \text{own}_{ki} s_k(x_i) - b_i x_i$.
+pub(crate) fn own_energy(units: Units, bias: &[f64], own: OwnParameters<'_>, x: &[f64]) -> f64 {
     let linear: f64 = bias.iter().zip(x).map(|(b, x)| b * x).sum();
-    let quadratic: f64 = precision.iter().zip(x).map(|(g, x)| 0.5 * g * x * x).sum();
-    quadratic - linear
+    units.own_energy(own, x) - linear
 }
 
 /// A vector of `len` times `value`, or an error where memory ends.

@@ -8,34 +8,26 @@
 //! the energy, so every sampler, estimator and evaluator is centered without knowing it
 //! (Montavon & Müller 2012; Melchior, Fischer & Wiskott, JMLR 17, 2016).
 
-mod band;
+mod base;
 mod batch;
 mod clamp;
 mod coupling;
-mod engine;
-mod lateral;
 mod layer;
-mod learn;
+mod neighbours;
 mod rewrite;
 mod schedule;
 mod state;
-mod temper;
 
+pub use base::Base;
 pub use batch::Batch;
 pub use clamp::Clamp;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
-pub use engine::{Engine, Precision};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
-pub use temper::Base;
 
-pub(crate) use band::{Scratch, Source, with_scratch};
 pub(crate) use coupling::row_range;
-pub(crate) use engine::{EngineLayer, TILES};
-pub(crate) use lateral::{Dense, DenseBand, Lateral, Neighbours, Slots};
 pub(crate) use layer::own_energy;
-pub use learn::TileMeans;
-pub(crate) use learn::{Learner, Settings, SideRows, Squares};
+pub(crate) use neighbours::{Neighbours, SHARED};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;
@@ -122,6 +114,11 @@ impl Machine {
         self.layer_ids().filter(|&l| self.layer(l).role == Role::Visible).collect()
     }
 
+    /// All others.
+    pub(crate) fn hidden_layers(&self) -> Vec<LayerId> {
+        self.layer_ids().filter(|&l| self.layer(l).role == Role::Hidden).collect()
+    }
+
     /// Whether units of `l` see units of `m`; with `l == m`, whether there is a lateral coupling.
     pub fn coupled(&self, l: LayerId, m: LayerId) -> bool {
         self.couplings.iter().any(|c| c.between == (l, m) || c.between == (m, l))
@@ -132,9 +129,9 @@ impl Machine {
         self.coupled(l, l)
     }
 
-    /// Number of parameters: biases, precisions and weights.
+    /// Number of parameters: biases, own parameters of units and weights.
     pub fn n_parameters(&self) -> usize {
-        let own = self.layers.iter().map(|l| l.bias.len() + l.precision.len()).sum::<usize>();
+        let own = self.layers.iter().map(|l| l.bias.len() + l.own.len()).sum::<usize>();
         own + self.couplings.iter().map(|c| c.weights.entries().len()).sum::<usize>()
     }
 
@@ -207,9 +204,9 @@ impl Machine {
         for (row, f) in free_energies.iter_mut().enumerate() {
             for &l in summed {
                 let (layer, theta) = (self.layer(l), self.theta(l, &x, row)?);
-                let own = own_energy(&layer.bias, &layer.precision, &layer.offset);
+                let own = layer.energy(&layer.offset);
                 let shift = dot(&theta, &layer.offset) - dot(&layer.bias, &layer.offset);
-                *f += shift - own - layer.units.log_partition(&theta, &layer.precision);
+                *f += shift - own - layer.units.log_partition(&theta, layer.own());
             }
         }
         Ok(free_energies)
@@ -226,6 +223,19 @@ impl Machine {
 
     pub(crate) fn couplings_mut(&mut self) -> &mut [Coupling] {
         &mut self.couplings
+    }
+
+    /// Takes over the parameters of a machine with the same graph.
+    pub(crate) fn copy_parameters(&mut self, other: &Self) {
+        for (mine, layer) in self.layers.iter_mut().zip(&other.layers) {
+            mine.bias.copy_from_slice(&layer.bias);
+            mine.own.copy_from_slice(&layer.own);
+            mine.offset.copy_from_slice(&layer.offset);
+        }
+        for (mine, c) in self.couplings.iter_mut().zip(&other.couplings) {
+            mine.weights.entries_mut().copy_from_slice(c.weights.entries());
+        }
+        self.constant = other.constant;
     }
 
     pub(crate) fn add_to_constant(&mut self, shift: f64) {

@@ -145,12 +145,15 @@ impl Machine {
         }
         let group = layer.units.group();
         let entry = |i: usize| order[i / group] * group + i % group;
-        let pick = |v: &[f64]| (0..v.len()).map(|i| v[entry(i)]).collect::<Vec<_>>();
+        let pick = |v: &[f64]| {
+            let rows = v.chunks_exact(layer.len());
+            rows.flat_map(|row| (0..row.len()).map(|i| row[entry(i)])).collect::<Vec<_>>()
+        };
         let mut machine = self.clone();
         let target = &mut machine.layers[l.0];
         target.bias = pick(&layer.bias);
         target.offset = pick(&layer.offset);
-        target.precision = pick(&layer.precision);
+        target.own = pick(&layer.own);
         for c in machine.couplings.iter_mut().filter(|c| c.other_end(l).is_some()) {
             let rows = c.between.0 == l;
             c.weights = match &c.weights {

@@ -1,6 +1,6 @@
 //! Which layers, and which units of a layer, can be updated at the same time.
 
-use super::lateral::{Colour, Neighbours};
+use super::neighbours::{Colour, Neighbours};
 use super::{LayerId, Machine, Weights};
 use std::collections::VecDeque;
 

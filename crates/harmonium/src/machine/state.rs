@@ -6,7 +6,7 @@
 use super::Machine;
 use super::layer::{LayerId, filled};
 use crate::error::Error;
-use crate::units::Units;
+use crate::units::BitCoordinates;
 use harmonium_kernels::bits::BitMatrix;
 use std::sync::OnceLock;
 
@@ -25,7 +25,8 @@ pub(crate) struct LayerState {
     form: Form,
     pub(crate) len: usize,
     pub(crate) meaning: Meaning,
-    spins: bool,
+    /// What its bits stand for.
+    coordinates: BitCoordinates,
 }
 
 #[derive(Clone, Debug)]
@@ -49,14 +50,14 @@ impl LayerState {
     pub(crate) fn numbers(&self) -> &[f64] {
         match &self.form {
             Form::Numbers(numbers) => numbers,
-            Form::Bits { bits, numbers } => numbers.get_or_init(|| unpack(bits, self.spins)),
+            Form::Bits { bits, numbers } => numbers.get_or_init(|| unpack(bits, self.coordinates)),
         }
     }
 
     /// The same, to change them; they stay numbers.
     pub(crate) fn numbers_mut(&mut self) -> &mut [f64] {
         if let Form::Bits { bits, numbers } = &mut self.form {
-            let numbers = numbers.take().unwrap_or_else(|| unpack(bits, self.spins));
+            let numbers = numbers.take().unwrap_or_else(|| unpack(bits, self.coordinates));
             self.form = Form::Numbers(numbers);
         }
         match &mut self.form {
@@ -92,24 +93,26 @@ impl LayerState {
     /// Packs values that are all one of the two a bit can stand for; others stay numbers.
     pub(crate) fn pack(&mut self) {
         let Form::Numbers(numbers) = &self.form else { return };
-        let off = if self.spins { -1.0 } else { 0.0 };
-        if self.meaning == Meaning::Means || numbers.iter().any(|x| *x != off && *x != 1.0) {
+        let BitCoordinates { scale, shift: off } = self.coordinates;
+        let on = scale + off;
+        if self.meaning == Meaning::Means || numbers.iter().any(|x| *x != off && *x != on) {
             return;
         }
         let mut bits = BitMatrix::zeros(0, self.len);
         for row in numbers.chunks_exact(self.len) {
-            bits.push_row(|i| row[i] == 1.0);
+            bits.push_row(|i| row[i] == on);
         }
         self.form = Form::Bits { bits, numbers: OnceLock::new() };
     }
 }
 
-fn unpack(bits: &BitMatrix, spins: bool) -> Vec<f64> {
+fn unpack(bits: &BitMatrix, coordinates: BitCoordinates) -> Vec<f64> {
     let mut numbers = vec![0.0; bits.n_rows() * bits.n_columns()];
     for (r, row) in numbers.chunks_exact_mut(bits.n_columns().max(1)).enumerate() {
         bits.unpack_row_into(r, row);
-        if spins {
-            row.iter_mut().for_each(|x| *x = 2.0 * *x - 1.0);
+        if coordinates != BitCoordinates::PLAIN {
+            let BitCoordinates { scale, shift } = coordinates;
+            row.iter_mut().for_each(|x| *x = scale * *x + shift);
         }
     }
     numbers
@@ -135,8 +138,8 @@ impl State {
             let size = n_rows.checked_mul(layer.len());
             let size = size.ok_or(Error::Memory { what: what(), bytes })?;
             let form = Form::Numbers(filled(size, 0.0, what)?);
-            let (spins, meaning) = (layer.units == Units::Spin, Meaning::Values);
-            Ok(LayerState { form, len: layer.len(), meaning, spins })
+            let coordinates = layer.units.bit_coordinates().unwrap_or(BitCoordinates::PLAIN);
+            Ok(LayerState { form, len: layer.len(), meaning: Meaning::Values, coordinates })
         });
         Ok(Self { n_rows, layers: layers.collect::<Result<_, Error>>()? })
     }
@@ -224,7 +227,7 @@ impl State {
         let thin = |layer: &LayerState| {
             let rows = layer.numbers().chunks_exact(layer.len.max(1)).step_by(stride);
             let form = Form::Numbers(rows.flatten().copied().collect());
-            LayerState { form, len: layer.len, meaning: layer.meaning, spins: layer.spins }
+            LayerState { form, ..*layer }
         };
         Self {
             n_rows: self.n_rows.div_ceil(stride),

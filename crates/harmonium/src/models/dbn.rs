@@ -12,7 +12,7 @@ use super::rbm::is_rbm;
 use super::{described, has_exactly};
 use crate::error::Error;
 use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, Weights};
-use crate::units::Units;
+use crate::units::Storage;
 
 /// A directed layer: the way down and the way up between two layers.
 ///
@@ -81,7 +81,7 @@ impl Dbn {
                     format!("found others between `{}` and `{}`", below.0.name, above.0.name);
                 return wrong("the same layers for recognition and generation", found);
             }
-            if above.0.units != Units::Binary {
+            if !above.0.units.is_zero_or_one() {
                 let found = format!("found {} units in `{}`", above.0.units.name(), above.0.name);
                 return wrong("binary units in the layers that directed ones meet in", found);
             }
@@ -167,7 +167,7 @@ impl Dbn {
             let weights = |m: &Machine| m.couplings()[0].weights.entries().len();
             let (below, above) =
                 (d.generative.layer(Directed::BELOW), d.recognition.layer(Directed::ABOVE));
-            let own = below.bias.len() + below.precision.len() + above.bias.len();
+            let own = below.bias.len() + below.own.len() + above.bias.len();
             own + weights(&d.generative) + if d.is_tied() { 0 } else { weights(&d.recognition) }
         };
         self.directed.iter().map(both).sum::<usize>() + self.top.n_parameters()
@@ -205,6 +205,27 @@ impl Dbn {
         self.stacked(next)
     }
 
+    /// The weights of generation as a chain of layers, to look at: the network does not have the
+    /// distribution of this machine. A layer of labels is left out.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn generative_chain(&self) -> Result<Machine, Error> {
+        let role = |l: usize| if l == 0 { Role::Visible } else { Role::Hidden };
+        let layers: Vec<Layer> =
+            (0..=self.depth()).map(|l| Layer { role: role(l), ..self.layer(l).clone() }).collect();
+        let directed = self.directed.iter().map(|part| &part.generative.couplings()[0]);
+        let top = self.top.couplings().iter().filter(|c| c.other_end(Self::BELOW_TOP).is_some());
+        let couplings = directed.chain(top).enumerate().map(|(below, c)| {
+            let downwards = c.between.0 > c.between.1;
+            let (a, b) = (LayerId(below), LayerId(below + 1));
+            let between = if downwards { (b, a) } else { (a, b) };
+            Coupling { between, ..c.clone() }
+        });
+        Machine::new(layers, couplings.collect())
+    }
+
     /// The parts, to change their parameters.
     pub(crate) fn parts_mut(&mut self) -> (&mut [Directed], &mut Machine) {
         (&mut self.directed, &mut self.top)
@@ -221,7 +242,7 @@ fn is_top(machine: &Machine) -> bool {
     let roles: Vec<Role> = machine.layers().iter().map(|l| l.role).collect();
     let labels = || {
         let layer = machine.layer(Dbn::LABELS);
-        layer.n_units() == 1 && matches!(layer.units, Units::Categorical { .. })
+        layer.n_units() == 1 && layer.units.storage() == Storage::OneHot
     };
     let with_labels = roles == [Role::Visible, Role::Visible, Role::Hidden]
         && has_exactly(machine, &[(0, 2), (1, 2)])

@@ -12,16 +12,20 @@
 //! Each but the [`Dbn`] is a [`Machine`] inside; every algorithm of the library takes that.
 
 mod bm;
+mod body;
 mod dbm;
 mod dbn;
 mod ising;
+mod labels;
 mod multimodal;
 mod rbm;
 
 pub use bm::{Bm, Lateral};
+pub use body::Body;
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+pub use labels::with_labels;
 pub use multimodal::{MultimodalDbm, Pathway};
 pub use rbm::Rbm;
 

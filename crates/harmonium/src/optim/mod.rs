@@ -12,16 +12,15 @@ pub use sgd::Sgd;
 
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::Machine;
-use crate::moments::Moments;
 
-/// Turns gradients into updates.
+/// Turns gradients into updates. Parameters are slices of numbers: those of a machine
+/// ([`crate::moments::Moments::slices_mut`]), of a network, of anything.
 pub trait Optimizer: Send {
     /// Its name, as in configuration files.
     fn name(&self) -> &'static str;
 
-    /// The update for this gradient: what is to be added to the parameters.
-    fn update(&mut self, gradient: &Moments, rate: f64, momentum: f64) -> &Moments;
+    /// Replaces a gradient by the update: what is to be added to the parameters.
+    fn update(&mut self, gradient: &mut [&mut [f64]], rate: f64, momentum: f64);
 
     /// Everything the next update depends on besides the gradient.
     fn export(&self) -> Snapshot;
@@ -30,19 +29,20 @@ pub trait Optimizer: Send {
     ///
     /// # Errors
     ///
-    /// If the snapshot belongs to another machine or optimiser.
-    fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error>;
+    /// If the snapshot belongs to other parameters or to another optimiser.
+    fn import(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
 }
 
-fn export_moments(snapshot: &mut Snapshot, name: &str, moments: &Moments) {
-    for (i, slice) in moments.slices().into_iter().enumerate() {
-        snapshot.insert(format!("{name}.{i}"), slice.to_vec());
+fn export_slices(snapshot: &mut Snapshot, name: &str, slices: &[Vec<f64>]) {
+    for (i, slice) in slices.iter().enumerate() {
+        snapshot.insert(format!("{name}.{i}"), slice.clone());
     }
 }
 
-fn import_moments(snapshot: &Snapshot, name: &str, moments: &mut Moments) -> Result<(), Error> {
-    for (i, slice) in moments.slices_mut().into_iter().enumerate() {
-        slice.copy_from_slice(snapshot.get(&format!("{name}.{i}"), slice.len())?);
+fn import_slices(snapshot: &Snapshot, name: &str, slices: &mut [Vec<f64>]) -> Result<(), Error> {
+    for (i, slice) in slices.iter_mut().enumerate() {
+        let stored = snapshot.get(&format!("{name}.{i}"), slice.len())?;
+        slice.copy_from_slice(stored);
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ impl Sparsity {
     ) {
         let pull = |l: LayerId| -> Option<Vec<f64>> {
             let hidden =
-                machine.layer(l).role == Role::Hidden && machine.layer(l).units.is_discrete();
+                machine.layer(l).role == Role::Hidden && machine.layer(l).units.is_finite();
             hidden.then(|| activity[l.0].iter().map(|q| self.cost * (self.target - q)).collect())
         };
         for l in machine.layer_ids() {

@@ -17,6 +17,16 @@ pub struct Progress {
     pub n_steps: u64,
     /// Epochs finished.
     pub epoch: u64,
+    /// Updates of one epoch.
+    pub per_epoch: u64,
+}
+
+impl Progress {
+    /// Where a run of `epochs` epochs is.
+    pub fn new(epoch: u64, batches_done: u64, per_epoch: u64, epochs: u64) -> Self {
+        let step = epoch * per_epoch + batches_done;
+        Self { step, n_steps: epochs * per_epoch, epoch, per_epoch }
+    }
 }
 
 impl Progress {
@@ -141,7 +151,12 @@ mod tests {
     #[test]
     fn values_follow_the_run() {
         let at = |text: &str, step, epoch| {
-            text.parse::<Schedule>().unwrap().at(Progress { step, n_steps: 11, epoch })
+            text.parse::<Schedule>().unwrap().at(Progress {
+                step,
+                n_steps: 11,
+                epoch,
+                per_epoch: 1,
+            })
         };
         assert_eq!(at("3", 7, 2), 3.0);
         assert_eq!(at("1:0", 0, 0), 1.0);

@@ -1,31 +1,29 @@
 //! Gradient ascent with momentum: $\Delta \leftarrow \alpha\Delta + \eta g$ (Hinton 2010).
 
-use super::{Optimizer, export_moments, import_moments};
+use super::{Optimizer, export_slices, import_slices};
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::Machine;
-use crate::moments::Moments;
 
 /// Plain ascent with momentum.
 #[derive(Clone, Debug)]
 pub struct Sgd {
-    velocity: Moments,
+    velocity: Vec<Vec<f64>>,
 }
 
 impl Sgd {
-    /// Starts at rest.
-    pub fn new(machine: &Machine) -> Self {
-        Self { velocity: Moments::zeros(machine) }
+    /// Starts at rest, for slices of parameters of these lengths.
+    pub fn new(lengths: impl IntoIterator<Item = usize>) -> Self {
+        Self { velocity: lengths.into_iter().map(|n| vec![0.0; n]).collect() }
     }
 
     /// Goes on from the last update.
-    pub(crate) fn from_velocity(velocity: Moments) -> Self {
+    pub(crate) fn from_velocity(velocity: Vec<Vec<f64>>) -> Self {
         Self { velocity }
     }
 
     /// The last update.
-    pub(crate) fn into_velocity(self) -> Moments {
-        self.velocity
+    pub(crate) fn velocity(&self) -> &[Vec<f64>] {
+        &self.velocity
     }
 }
 
@@ -34,21 +32,22 @@ impl Optimizer for Sgd {
         "sgd"
     }
 
-    fn update(&mut self, gradient: &Moments, rate: f64, momentum: f64) -> &Moments {
-        for (v, g) in self.velocity.slices_mut().into_iter().zip(gradient.slices()) {
-            v.iter_mut().zip(g).for_each(|(v, g)| *v = momentum * *v + rate * g);
+    fn update(&mut self, gradient: &mut [&mut [f64]], rate: f64, momentum: f64) {
+        for (velocity, gradient) in self.velocity.iter_mut().zip(gradient) {
+            for (v, g) in velocity.iter_mut().zip(gradient.iter_mut()) {
+                *v = momentum * *v + rate * *g;
+                *g = *v;
+            }
         }
-        &self.velocity
     }
 
     fn export(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        export_moments(&mut snapshot, "velocity", &self.velocity);
+        export_slices(&mut snapshot, "velocity", &self.velocity);
         snapshot
     }
 
-    fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error> {
-        self.velocity = Moments::zeros(machine);
-        import_moments(snapshot, "velocity", &mut self.velocity)
+    fn import(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        import_slices(snapshot, "velocity", &mut self.velocity)
     }
 }

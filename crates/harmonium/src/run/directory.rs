@@ -2,7 +2,6 @@
 
 use super::Overwrite;
 use super::checkpoint::SavedCheckpoint;
-use super::dbn_file::{DbnModel, SavedDbnCheckpoint};
 use super::events::{self, EventLog};
 use super::file_error;
 use super::model_file::{Located, Model};
@@ -131,17 +130,7 @@ impl RunDirectory {
         path.exists().then(|| SavedCheckpoint::load(&path)).transpose()
     }
 
-    /// The checkpoint of a deep belief network to go on from, if one was written.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, or the system refuses.
-    pub fn last_dbn_checkpoint(&self) -> Result<Option<SavedDbnCheckpoint>, Error> {
-        let path = self.part(part::LAST);
-        path.exists().then(|| SavedDbnCheckpoint::load(&path)).transpose()
-    }
-
-    /// The best machine so far, if one was written.
+    /// The best model so far, if one was written.
     ///
     /// # Errors
     ///
@@ -159,16 +148,6 @@ impl RunDirectory {
     pub fn model(&self) -> Result<Option<Model>, Error> {
         let path = self.part(part::MODEL);
         path.exists().then(|| Model::load(&path)).transpose()
-    }
-
-    /// The deep belief network, if the run has finished.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, or the system refuses.
-    pub fn dbn_model(&self) -> Result<Option<DbnModel>, Error> {
-        let path = self.part(part::MODEL);
-        path.exists().then(|| DbnModel::load(&path)).transpose()
     }
 
     /// The model, or the newest checkpoint of a run that has not finished.

@@ -3,10 +3,10 @@
 //! A line ends with its line break. A process that is killed while it writes leaves a last line
 //! without one: readers report it and go on, and the next writer cuts it off.
 
+use super::event::Event;
 use super::metadata::sorted;
 use super::{file_error, in_file};
 use crate::error::Error;
-use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventLog {
     /// The events, in order.
-    pub events: Vec<Value>,
+    pub events: Vec<Event>,
     /// Where the last whole line ends, in bytes from the start of the file.
     pub length: u64,
     /// What follows it: the beginning of a line that was never finished. It is still being written
@@ -88,8 +88,11 @@ impl EventWriter {
     }
 
     /// Adds one line, in one call to the system.
-    pub(super) fn append(&mut self, event: &Value) -> Result<(), Error> {
-        let line = format!("{}\n", sorted(event.clone()));
+    pub(super) fn append(&mut self, event: &Event) -> Result<(), Error> {
+        let value = serde_json::to_value(event).map_err(|error| Error::Unwritable {
+            reason: format!("an event cannot be written as JSON: {error}"),
+        })?;
+        let line = format!("{}\n", sorted(value));
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // Half a line would join with the next one; if even this fails, `open` cuts it off.
             let _ = self.file.set_len(self.length);

@@ -1,15 +1,17 @@
 //! The text in a model file: sorted JSON that says what the tensors are.
 
+use super::memory::Memory;
 use super::model_file::About;
 use super::{NO_FILE, damaged};
 use crate::error::Error;
 use crate::machine::{Machine, Role, Weights};
+use crate::models::{Body, Directed};
+use crate::training::Stage;
 use crate::units::Units;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The latest version this library reads: 2 knows sparse couplings. A machine without them is
+/// The latest version this library reads: 2 knows sparse couplings. A model without them is
 /// written as version 1, byte for byte what it always was.
 const FORMAT_VERSION: u64 = 2;
 
@@ -20,16 +22,27 @@ pub(super) const DBN: &str = "dbn";
 /// Most layers, and most couplings, of a machine in a file.
 const MOST_PARTS: usize = 10_000;
 
+/// Most directed layers of a network in a file: each is looked up among all tensors.
+const MOST_DIRECTED: usize = 100;
+
 /// Everything but the numbers. A new field is a new format version, so that no reader passes over
-/// something that matters.
+/// something that matters. A file of kind `machine` has layers, couplings and a constant, one of kind
+/// `dbn` directed layers and a top.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metadata {
     format_version: u64,
     kind: String,
-    layers: Vec<LayerEntry>,
-    couplings: Vec<CouplingEntry>,
-    constant: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layers: Option<Vec<LayerEntry>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    couplings: Option<Vec<CouplingEntry>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constant: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directed: Option<Vec<DirectedEntry>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top: Option<MachineEntry>,
     library_version: String,
     seed: u64,
     step: u64,
@@ -39,6 +52,31 @@ pub(super) struct Metadata {
     /// Only in checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkpoint: Option<Counters>,
+}
+
+/// The graph that a file describes.
+pub(super) enum Parts {
+    Machine(MachineEntry),
+    Dbn { directed: Vec<DirectedEntry>, top: MachineEntry },
+}
+
+/// A machine without its numbers.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MachineEntry {
+    pub(super) layers: Vec<LayerEntry>,
+    pub(super) couplings: Vec<CouplingEntry>,
+    pub(super) constant: f64,
+}
+
+/// A directed layer without its numbers.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DirectedEntry {
+    pub(super) generative: MachineEntry,
+    /// Nothing where both ways share their parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) recognition: Option<MachineEntry>,
 }
 
 /// A layer without its parameters.
@@ -62,27 +100,41 @@ pub(super) struct CouplingEntry {
     pub(super) edges: Option<usize>,
 }
 
-/// A machine without its numbers.
-#[derive(Clone, Copy)]
-pub(super) struct Graph<'a> {
-    pub(super) layers: &'a [LayerEntry],
-    pub(super) couplings: &'a [CouplingEntry],
-    pub(super) constant: f64,
-}
+impl MachineEntry {
+    pub(super) fn of(machine: &Machine) -> Self {
+        let (layers, couplings) = (layer_entries(machine), coupling_entries(machine));
+        Self { layers, couplings, constant: machine.constant() }
+    }
 
-impl Graph<'_> {
-    /// Whether there are not more parts than any machine should have.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Whether there are not more parts than any machine should have, and only those that the
+    /// version of the format knows.
+    fn check(&self, version: u64) -> Result<(), Error> {
         for (what, n) in [("layers", self.layers.len()), ("couplings", self.couplings.len())] {
             if n > MOST_PARTS {
                 return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
             }
         }
+        if version < 2 && self.couplings.iter().any(|c| c.edges.is_some()) {
+            return Err(damaged("version 1 of the format has no sparse couplings"));
+        }
         Ok(())
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.couplings.iter().any(|c| c.edges.is_some())
     }
 }
 
-pub(super) fn layer_entries(machine: &Machine) -> Vec<LayerEntry> {
+impl DirectedEntry {
+    fn of(part: &Directed) -> Self {
+        Self {
+            generative: MachineEntry::of(&part.generative),
+            recognition: (!part.is_tied()).then(|| MachineEntry::of(&part.recognition)),
+        }
+    }
+}
+
+fn layer_entries(machine: &Machine) -> Vec<LayerEntry> {
     let layer = |l: &crate::machine::Layer| LayerEntry {
         name: l.name.clone(),
         role: l.role,
@@ -92,7 +144,7 @@ pub(super) fn layer_entries(machine: &Machine) -> Vec<LayerEntry> {
     machine.layers().iter().map(layer).collect()
 }
 
-pub(super) fn coupling_entries(machine: &Machine) -> Vec<CouplingEntry> {
+fn coupling_entries(machine: &Machine) -> Vec<CouplingEntry> {
     let name = |l| machine.layer(l).name.clone();
     let coupling = |c: &crate::machine::Coupling| CouplingEntry {
         between: (name(c.between.0), name(c.between.1)),
@@ -109,6 +161,9 @@ pub(super) fn coupling_entries(machine: &Machine) -> Vec<CouplingEntry> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
+    /// Which stage is under way, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stage: Option<Stage>,
     pub(super) epoch: u64,
     pub(super) batches_done: u64,
     pub(super) events_length: u64,
@@ -123,31 +178,90 @@ struct Opening {
 }
 
 impl Metadata {
-    pub(super) fn new(machine: &Machine, about: &About, checkpoint: Option<Counters>) -> Self {
-        let sparse = machine.couplings().iter().any(|c| matches!(c.weights, Weights::Sparse(_)));
-        Self {
-            format_version: if sparse { FORMAT_VERSION } else { 1 },
-            kind: MACHINE.into(),
-            layers: layer_entries(machine),
-            couplings: coupling_entries(machine),
-            constant: machine.constant(),
+    pub(super) fn new(body: &Body, about: &About, checkpoint: Option<Counters>) -> Self {
+        let mut metadata = Self {
+            format_version: 1,
+            kind: body.kind().into(),
+            layers: None,
+            couplings: None,
+            constant: None,
+            directed: None,
+            top: None,
             library_version: about.library_version.clone(),
             seed: about.seed,
             step: about.step,
             epoch: about.epoch,
             config: about.config.clone(),
-            data: about.data.clone(),
+            data: about.data.to_json(),
             checkpoint,
+        };
+        match body {
+            Body::Machine(machine) => {
+                let entry = MachineEntry::of(machine);
+                if entry.is_sparse() {
+                    metadata.format_version = FORMAT_VERSION;
+                }
+                metadata.layers = Some(entry.layers);
+                metadata.couplings = Some(entry.couplings);
+                metadata.constant = Some(entry.constant);
+            }
+            Body::Dbn(dbn) => {
+                metadata.directed = Some(dbn.directed().iter().map(DirectedEntry::of).collect());
+                metadata.top = Some(MachineEntry::of(dbn.top()));
+            }
         }
+        metadata
     }
 
-    pub(super) fn into_about(self) -> About {
-        let Self { library_version, seed, step, epoch, config, data, .. } = self;
-        About { seed, step, epoch, config, data, library_version }
+    /// Where the model comes from.
+    ///
+    /// # Errors
+    ///
+    /// If what it says of its data is not of the right form.
+    pub(super) fn about(&self) -> Result<About, Error> {
+        Ok(About {
+            seed: self.seed,
+            step: self.step,
+            epoch: self.epoch,
+            config: self.config.clone(),
+            data: Memory::from_json(&self.data)?,
+            library_version: self.library_version.clone(),
+        })
     }
 
-    pub(super) fn graph(&self) -> Graph<'_> {
-        Graph { layers: &self.layers, couplings: &self.couplings, constant: self.constant }
+    /// The graph that the file describes.
+    ///
+    /// # Errors
+    ///
+    /// If something of its kind is missing, or something of another kind is there.
+    pub(super) fn take_parts(&mut self) -> Result<Parts, Error> {
+        let wrong = || damaged(format!("it does not describe a {}", self.kind));
+        let of_machine = (self.layers.take(), self.couplings.take(), self.constant.take());
+        let of_dbn = (self.directed.take(), self.top.take());
+        let version = self.format_version;
+        let parts = match (self.kind.as_str(), of_machine, of_dbn) {
+            (MACHINE, (Some(layers), Some(couplings), Some(constant)), (None, None)) => {
+                Parts::Machine(MachineEntry { layers, couplings, constant })
+            }
+            (DBN, (None, None, None), (Some(directed), Some(top))) => Parts::Dbn { directed, top },
+            _ => return Err(wrong()),
+        };
+        match &parts {
+            Parts::Machine(entry) => entry.check(version)?,
+            Parts::Dbn { directed, top } => {
+                let n = directed.len();
+                if n > MOST_DIRECTED {
+                    let reason = format!("{n} directed layers are more than {MOST_DIRECTED}");
+                    return Err(damaged(reason));
+                }
+                top.check(version)?;
+                for part in directed {
+                    part.generative.check(version)?;
+                    part.recognition.as_ref().map_or(Ok(()), |up| up.check(version))?;
+                }
+            }
+        }
+        Ok(parts)
     }
 
     /// Sorted compact JSON.
@@ -155,82 +269,49 @@ impl Metadata {
     /// # Errors
     ///
     /// If reading it would not give back the same: the caller's values may nest too deep, and a
-    /// machine may have too many parts.
+    /// model may have too many parts.
     pub(super) fn to_text(&self) -> Result<String, Error> {
-        checked_text(self, Self::from_text)
+        let unwritable = |reason: String| Error::Unwritable { reason };
+        let value = serde_json::to_value(self).map_err(|e| unwritable(e.to_string()))?;
+        let text = sorted(value).to_string();
+        let read = |text: &str| {
+            let mut again = Self::from_text(text)?;
+            let same = again == *self;
+            again.take_parts().map(|_| same)
+        };
+        match read(&text) {
+            Ok(true) => Ok(text),
+            Ok(false) => Err(unwritable("its description would read differently".into())),
+            Err(Error::Damaged { reason, .. }) => Err(unwritable(reason)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads the text of a file.
     ///
     /// # Errors
     ///
-    /// If the version or the kind is none of ours, or the text not of the right form.
+    /// If the version or the kind is unknown, or the text is not of the right form.
     pub(super) fn from_text(text: &str) -> Result<Self, Error> {
-        let (metadata, version): (Self, u64) = opened(text, MACHINE)?;
-        if version < 2 && metadata.couplings.iter().any(|c| c.edges.is_some()) {
-            return Err(damaged("version 1 of the format has no sparse couplings"));
+        let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
+        let (path, found) = (NO_FILE.to_owned(), opening.format_version);
+        if found > FORMAT_VERSION {
+            return Err(Error::NewerFormat { path, found, supported: FORMAT_VERSION });
         }
-        metadata.graph().check()?;
-        Ok(metadata)
+        if found == 0 {
+            return Err(damaged("there is no format version 0"));
+        }
+        if ![MACHINE, DBN].contains(&opening.kind.as_str()) {
+            let expected = "machine` and `dbn";
+            return Err(Error::UnknownKind { path, kind: opening.kind, expected });
+        }
+        serde_json::from_str(text).map_err(wrong)
     }
-}
-
-/// What a file holds, according to its text.
-///
-/// # Errors
-///
-/// If the text is not of the right form.
-pub(super) fn kind_of(text: &str) -> Result<String, Error> {
-    let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
-    Ok(opening.kind)
-}
-
-/// The description in the text of a file of a kind, and its version.
-///
-/// # Errors
-///
-/// If the version or the kind is another, or the text not of the right form.
-pub(super) fn opened<T: DeserializeOwned>(
-    text: &str,
-    expected: &'static str,
-) -> Result<(T, u64), Error> {
-    let opening: Opening = serde_json::from_str(text).map_err(wrong)?;
-    let (path, found) = (NO_FILE.to_owned(), opening.format_version);
-    if found > FORMAT_VERSION {
-        return Err(Error::NewerFormat { path, found, supported: FORMAT_VERSION });
-    }
-    if found == 0 {
-        return Err(damaged("there is no format version 0"));
-    }
-    if opening.kind != expected {
-        return Err(Error::UnknownKind { path, kind: opening.kind, expected });
-    }
-    Ok((serde_json::from_str(text).map_err(wrong)?, found))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn wrong(error: serde_json::Error) -> Error {
     damaged(format!("its description is wrong: {error}"))
-}
-
-/// Sorted compact JSON of a description.
-///
-/// # Errors
-///
-/// If `read` would not give back the same.
-pub(super) fn checked_text<T: Serialize + PartialEq>(
-    description: &T,
-    read: impl Fn(&str) -> Result<T, Error>,
-) -> Result<String, Error> {
-    let unwritable = |reason: String| Error::Unwritable { reason };
-    let value = serde_json::to_value(description).map_err(|e| unwritable(e.to_string()))?;
-    let text = sorted(value).to_string();
-    match read(&text) {
-        Ok(again) if again == *description => Ok(text),
-        Ok(_) => Err(unwritable("its description would read differently".into())),
-        Err(Error::Damaged { reason, .. }) => Err(unwritable(reason)),
-        Err(error) => Err(error),
-    }
 }
 
 /// The same value with the keys of every object in order, whatever order the caller's build keeps.

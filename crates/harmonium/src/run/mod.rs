@@ -5,7 +5,7 @@
 //!   run.toml                       what was asked
 //!   events.jsonl                   what happened, one JSON object per line, append-only
 //!   checkpoints/last.safetensors   everything needed to go on
-//!   checkpoints/best.safetensors   the best machine so far
+//!   checkpoints/best.safetensors   the best model so far
 //!   model.safetensors              the result
 //! ```
 //!
@@ -18,31 +18,35 @@
 //! use harmonium::models::Rbm;
 //! use harmonium::run::{About, Model};
 //!
-//! let machine = Rbm::binary(4, 2)?.into_machine();
-//! let model = Model { machine, about: About { seed: 7, ..About::default() } };
+//! let body = Rbm::binary(4, 2)?.into();
+//! let model = Model { body, about: About { seed: 7, ..About::default() } };
 //! assert_eq!(Model::from_bytes(&model.to_bytes()?)?, model);
 //! # Ok::<(), harmonium::Error>(())
 //! ```
 
 mod atomic;
 mod checkpoint;
-mod dbn_file;
 mod directory;
+mod event;
 mod events;
 mod header;
 mod lock;
+mod memory;
 mod metadata;
 mod model_file;
 mod parameters;
+mod recorder;
 mod tensors;
 mod uai;
 mod writer;
 
 pub use checkpoint::SavedCheckpoint;
-pub use dbn_file::{DbnModel, SavedDbnCheckpoint, Stored};
 pub use directory::RunDirectory;
+pub use event::{Ending, Epoch, Event, PretrainingEpoch};
 pub use events::EventLog;
+pub use memory::Memory;
 pub use model_file::{About, Located, Model};
+pub use recorder::{Recorded, Recorder, Recording};
 pub use uai::{UaiModel, load_uai, read_uai, write_uai};
 pub use writer::RunWriter;
 

@@ -1,25 +1,34 @@
-//! A trained machine and where it comes from, in one safetensors file.
+//! A model and where it comes from, in one safetensors file.
+//!
+//! The tensors of a machine stand as [`super::parameters`] says. A deep belief network is made of
+//! machines, each behind a prefix: `top.…`, `directed.<l>.generative.…` and, where it is no longer
+//! tied, `directed.<l>.recognition.…`.
 
 use super::atomic;
-use super::checkpoint::SavedCheckpoint;
 use super::directory::RunDirectory;
 use super::header::{PREFIX, header_length};
-use super::metadata::{Counters, Metadata};
+use super::memory::Memory;
+use super::metadata::{Counters, MachineEntry, Metadata, Parts};
 use super::parameters::{take_machine, tensors_of};
 use super::tensors::{self, Tensor, Tensors};
 use super::{Overwrite, damaged, file_error, in_file};
 use crate::error::Error;
 use crate::estimators::Snapshot;
 use crate::machine::Machine;
+use crate::models::{Body, Dbn, Directed};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// What stands before the names of saved state.
-pub(super) const STATE: &str = "state.";
+const STATE: &str = "state.";
 
-/// Where a machine comes from. Put no paths, times or thread counts in it: equal runs give equal
+/// What stands before the tensors of the RBM on top of a network.
+const TOP: &str = "top.";
+
+/// Where a model comes from. Put no paths, times or thread counts in it: equal runs give equal
 /// bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct About {
@@ -31,8 +40,8 @@ pub struct About {
     pub epoch: u64,
     /// What was asked of training.
     pub config: Value,
-    /// How the data was read: binarisation, the shape of images, means.
-    pub data: Value,
+    /// What is remembered of the data.
+    pub data: Memory,
     /// The version of the library that trained it.
     pub library_version: String,
 }
@@ -40,16 +49,16 @@ pub struct About {
 impl Default for About {
     fn default() -> Self {
         let library_version = env!("CARGO_PKG_VERSION").into();
-        let (config, data) = (Value::Null, Value::Null);
+        let (config, data) = (Value::Null, Memory::default());
         Self { seed: 0, step: 0, epoch: 0, config, data, library_version }
     }
 }
 
-/// A machine and where it comes from.
+/// A model of any kind, and where it comes from. What can be asked of it is in [`crate::model`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The machine.
-    pub machine: Machine,
+    /// The parameters.
+    pub body: Body,
     /// Where it comes from.
     pub about: About,
 }
@@ -63,6 +72,13 @@ pub struct Located {
     pub note: Option<String>,
 }
 
+impl<B: Into<Body>> From<B> for Model {
+    /// A model that remembers no data.
+    fn from(body: B) -> Self {
+        Self { body: body.into(), about: About::default() }
+    }
+}
+
 impl Model {
     /// The bytes of the file; equal models have equal bytes.
     ///
@@ -70,10 +86,10 @@ impl Model {
     ///
     /// If it could not be read again: see [`Error::Unwritable`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        write_parts(&self.machine, &self.about, None)
+        write_parts(&self.body, &self.about, None)
     }
 
-    /// Reads the bytes of a model or of a checkpoint.
+    /// Reads the bytes of a model or of a checkpoint, of any kind.
     ///
     /// # Errors
     ///
@@ -84,13 +100,23 @@ impl Model {
         Ok(model)
     }
 
-    /// Writes a file: either all of it, or the old one stays.
+    /// Writes a file: either all of it, or the old one stays. A file that is there is replaced only
+    /// with [`Overwrite::Yes`].
     ///
     /// # Errors
     ///
     /// If the file is there already and must not be overwritten, or the system refuses.
-    pub fn save(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(), Error> {
+    pub fn write(&self, path: impl AsRef<Path>, overwrite: Overwrite) -> Result<(), Error> {
         atomic::write(path.as_ref(), &self.to_bytes()?, overwrite)
+    }
+
+    /// Writes a new file.
+    ///
+    /// # Errors
+    ///
+    /// If the file is there already, or the system refuses.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.write(path, Overwrite::No)
     }
 
     /// Reads a file, or the model of a run directory: see [`Model::locate`].
@@ -119,31 +145,90 @@ impl Model {
     }
 }
 
+fn generative(l: usize) -> String {
+    format!("directed.{l}.generative.")
+}
+
+fn recognition(l: usize) -> String {
+    format!("directed.{l}.recognition.")
+}
+
+/// The machines of a model, each with what stands before the names of its tensors.
+fn machines(body: &Body) -> Vec<(String, &Machine)> {
+    match body {
+        Body::Machine(machine) => vec![(String::new(), machine)],
+        Body::Dbn(dbn) => {
+            let mut all = vec![(TOP.to_owned(), dbn.top())];
+            for (l, part) in dbn.directed().iter().enumerate() {
+                all.push((generative(l), &part.generative));
+                if !part.is_tied() {
+                    all.push((recognition(l), &part.recognition));
+                }
+            }
+            all
+        }
+    }
+}
+
 /// The bytes of a model, or of a checkpoint with its state.
 pub(super) fn write_parts(
-    machine: &Machine,
+    body: &Body,
     about: &About,
     training: Option<(&Snapshot, Counters)>,
 ) -> Result<Vec<u8>, Error> {
-    let mut tensors = tensors_of(machine);
+    let mut tensors = BTreeMap::new();
+    for (prefix, machine) in machines(body) {
+        for (name, tensor) in tensors_of(machine) {
+            tensors.insert(format!("{prefix}{name}"), tensor);
+        }
+    }
     let (state, counters) = training.unzip();
     for (key, values) in state.into_iter().flat_map(|state| &state.0) {
         tensors.insert(format!("{STATE}{key}"), Tensor::row(values));
     }
-    tensors::write(tensors, Metadata::new(machine, about, counters).to_text()?)
+    tensors::write(tensors, Metadata::new(body, about, counters).to_text()?)
 }
 
 /// What [`write_parts`] wrote.
 pub(super) fn read_parts(bytes: &[u8]) -> Result<(Model, Option<(Snapshot, Counters)>), Error> {
     let (mut tensors, text) = Tensors::read(bytes)?;
     let mut metadata = Metadata::from_text(&text)?;
-    let machine = take_machine(metadata.graph(), &mut tensors)?;
+    let about = metadata.about()?;
+    let body = match metadata.take_parts()? {
+        Parts::Machine(entry) => Body::Machine(take_machine(&entry, &mut tensors)?),
+        Parts::Dbn { directed, top } => {
+            let mut parts = Vec::new();
+            for (l, entry) in directed.iter().enumerate() {
+                let down = take_part(&entry.generative, &generative(l), &mut tensors)?;
+                let up = entry.recognition.as_ref();
+                parts.push(match up.map(|up| take_part(up, &recognition(l), &mut tensors)) {
+                    Some(up) => Directed { generative: down, recognition: up? },
+                    None => Directed::tied(down),
+                });
+            }
+            let top = take_part(&top, TOP, &mut tensors)?;
+            Body::Dbn(Dbn::new(parts, top).map_err(|error| damaged(error.to_string()))?)
+        }
+    };
     let training = match metadata.checkpoint.take() {
         None => None,
         Some(counters) => Some((Snapshot(tensors.take_rows(STATE)?), counters)),
     };
     tensors.all_taken()?;
-    Ok((Model { machine, about: metadata.into_about() }, training))
+    Ok((Model { body, about }, training))
+}
+
+/// Takes a machine out of the tensors behind `prefix`.
+fn take_part(entry: &MachineEntry, prefix: &str, tensors: &mut Tensors) -> Result<Machine, Error> {
+    let mut part = tensors.take_part(prefix);
+    let taken = take_machine(entry, &mut part);
+    let machine = taken.and_then(|machine| part.all_taken().map(|()| machine));
+    machine.map_err(|error| match error {
+        Error::Damaged { reason, .. } => {
+            damaged(format!("in `{}`: {reason}", prefix.trim_end_matches('.')))
+        }
+        other => other,
+    })
 }
 
 /// The bytes of a file that looks like a model.
@@ -156,7 +241,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |error: io::Error| file_error(path, "read", &error);
     let wrong = |reason: &str| in_file(path)(damaged(reason));
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(wrong("it is no regular file"));
+        return Err(wrong("it is not a regular file"));
     }
     let mut file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
@@ -175,10 +260,4 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     bytes.extend_from_slice(&prefix);
     file.take(length - prefix.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
-}
-
-impl From<SavedCheckpoint> for Model {
-    fn from(saved: SavedCheckpoint) -> Self {
-        Self { machine: saved.checkpoint.machine, about: saved.about }
-    }
 }

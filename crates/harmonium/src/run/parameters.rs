@@ -1,12 +1,13 @@
 //! The parameters of a machine as named tensors.
 //!
-//! `layers.<name>.bias`, `.offset` and, for Gaussian units, `.precision`; and
+//! `layers.<name>.bias`, `.offset` and one for each parameter that the units own (`.precision` of
+//! Gaussian ones); and
 //! `couplings.<a>.<b>.weights`, a matrix, or the row of the strict upper triangle where a layer is
 //! coupled with itself. A sparse lateral coupling has a row of weights and
 //! `couplings.<a>.<a>.edges`, two entries of the layer for each. A dot in a layer's name is written `%2E`, so that no two names meet.
 
 use super::damaged;
-use super::metadata::{CouplingEntry, Graph, LayerEntry};
+use super::metadata::{CouplingEntry, LayerEntry, MachineEntry};
 use super::tensors::{Tensor, Tensors};
 use crate::error::Error;
 use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Triangle, Weights};
@@ -17,9 +18,12 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
     let mut tensors = BTreeMap::new();
     for layer in machine.layers() {
         let own = [("bias", &layer.bias), ("offset", &layer.offset)];
-        let precision = (!layer.units.is_discrete()).then_some(("precision", &layer.precision));
-        for (what, values) in own.into_iter().chain(precision) {
+        for (what, values) in own {
             tensors.insert(own_name(&layer.name, what), Tensor::row(values));
+        }
+        for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
+            let name = own_name(&layer.name, parameter.name);
+            tensors.insert(name, Tensor::row(layer.own().row(k)));
         }
     }
     for coupling in machine.couplings() {
@@ -45,14 +49,14 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
 /// # Errors
 ///
 /// If a tensor is missing or of another shape, or the whole is no machine.
-pub(super) fn take_machine(graph: Graph<'_>, tensors: &mut Tensors) -> Result<Machine, Error> {
+pub(super) fn take_machine(graph: &MachineEntry, tensors: &mut Tensors) -> Result<Machine, Error> {
     let ids = check_names(graph)?;
     let mut layers = Vec::with_capacity(graph.layers.len());
-    for entry in graph.layers {
+    for entry in &graph.layers {
         layers.push(take_layer(entry, tensors)?);
     }
     let mut couplings = Vec::with_capacity(graph.couplings.len());
-    for entry in graph.couplings {
+    for entry in &graph.couplings {
         couplings.push(take_coupling(entry, &ids, &layers, tensors)?);
     }
     Machine::new(layers, couplings)
@@ -61,7 +65,7 @@ pub(super) fn take_machine(graph: Graph<'_>, tensors: &mut Tensors) -> Result<Ma
 }
 
 /// The layers by name; no layer and no coupling may occur twice.
-fn check_names(graph: Graph<'_>) -> Result<BTreeMap<&str, LayerId>, Error> {
+fn check_names(graph: &MachineEntry) -> Result<BTreeMap<&str, LayerId>, Error> {
     let mut ids = BTreeMap::new();
     for (i, LayerEntry { name, .. }) in graph.layers.iter().enumerate() {
         if ids.insert(name.as_str(), LayerId(i)).is_some() {
@@ -69,7 +73,7 @@ fn check_names(graph: Graph<'_>) -> Result<BTreeMap<&str, LayerId>, Error> {
         }
     }
     let mut pairs = BTreeSet::new();
-    for CouplingEntry { between: (a, b), .. } in graph.couplings {
+    for CouplingEntry { between: (a, b), .. } in &graph.couplings {
         if !pairs.insert((a.min(b), a.max(b))) {
             return Err(damaged(format!("the coupling of `{a}` and `{b}` occurs twice")));
         }
@@ -84,8 +88,11 @@ fn take_layer(entry: &LayerEntry, tensors: &mut Tensors) -> Result<Layer, Error>
     })?;
     let mut take = |what| tensors.take(&own_name(name, what), &[len]);
     let (bias, offset) = (take("bias")?, take("offset")?);
-    let precision = if units.is_discrete() { Vec::new() } else { take("precision")? };
-    Ok(Layer { name: name.clone(), role: *role, units: *units, bias, precision, offset })
+    let mut own = Vec::new();
+    for parameter in units.own_parameters() {
+        own.extend(take(parameter.name)?);
+    }
+    Ok(Layer { name: name.clone(), role: *role, units: *units, bias, own, offset })
 }
 
 fn take_coupling(

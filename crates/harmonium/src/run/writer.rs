@@ -2,15 +2,14 @@
 
 use super::atomic::{self, sync_folder};
 use super::checkpoint::SavedCheckpoint;
-use super::dbn_file::{DbnModel, SavedDbnCheckpoint};
 use super::directory::{RunDirectory, part};
+use super::event::Event;
 use super::events::EventWriter;
 use super::lock::Lock;
 use super::model_file::{About, Model};
 use super::{Overwrite, file_error};
 use crate::error::{Error, existing};
-use crate::training::{Checkpoint, DbnCheckpoint};
-use serde_json::Value;
+use crate::training::Checkpoint;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -68,7 +67,7 @@ impl RunWriter {
     /// # Errors
     ///
     /// If the system refuses; then nothing of it is in the file.
-    pub fn append(&mut self, event: &Value) -> Result<(), Error> {
+    pub fn append(&mut self, event: &Event) -> Result<(), Error> {
         self.events.append(event)
     }
 
@@ -91,35 +90,12 @@ impl RunWriter {
     /// # Errors
     ///
     /// If the system refuses; then the checkpoint before it is still there.
-    pub fn save_checkpoint(
-        &mut self,
-        checkpoint: Checkpoint,
-        about: About,
-        extra: Value,
-    ) -> Result<(), Error> {
+    pub fn save_checkpoint(&mut self, checkpoint: Checkpoint, about: About) -> Result<(), Error> {
         self.events.sync()?;
         let events_length = self.events.length();
-        let saved = SavedCheckpoint { checkpoint, about, events_length, extra };
+        let saved = SavedCheckpoint { checkpoint, about, events_length };
         self.make_checkpoints()?;
         saved.save(self.directory.part(part::LAST), Overwrite::Yes)
-    }
-
-    /// The same for a deep belief network.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunWriter::save_checkpoint`].
-    pub fn save_dbn_checkpoint(
-        &mut self,
-        checkpoint: DbnCheckpoint,
-        about: About,
-        extra: Value,
-    ) -> Result<(), Error> {
-        self.events.sync()?;
-        let events_length = self.events.length();
-        let saved = SavedDbnCheckpoint { checkpoint, about, events_length, extra };
-        self.make_checkpoints()?;
-        atomic::write(&self.directory.part(part::LAST), &saved.to_bytes()?, Overwrite::Yes)
     }
 
     /// Replaces `checkpoints/best.safetensors`.
@@ -129,29 +105,17 @@ impl RunWriter {
     /// If the system refuses; then the best one before it is still there.
     pub fn save_best(&mut self, model: &Model) -> Result<(), Error> {
         self.make_checkpoints()?;
-        model.save(self.directory.part(part::BEST), Overwrite::Yes)
+        model.write(self.directory.part(part::BEST), Overwrite::Yes)
     }
 
-    /// Writes `model.safetensors` and ends the run.
+    /// Writes `model.safetensors`, the result of the run.
     ///
     /// # Errors
     ///
     /// If the system refuses; the checkpoints are still there.
-    pub fn finish(self, model: &Model) -> Result<RunDirectory, Error> {
+    pub fn finish(&mut self, model: &Model) -> Result<(), Error> {
         self.events.sync()?;
-        model.save(self.directory.part(part::MODEL), Overwrite::Yes)?;
-        Ok(self.directory)
-    }
-
-    /// The same for a deep belief network.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunWriter::finish`].
-    pub fn finish_dbn(self, model: &DbnModel) -> Result<RunDirectory, Error> {
-        self.events.sync()?;
-        model.save(self.directory.part(part::MODEL), Overwrite::Yes)?;
-        Ok(self.directory)
+        model.write(self.directory.part(part::MODEL), Overwrite::Yes)
     }
 
     fn make_checkpoints(&self) -> Result<(), Error> {

@@ -1,10 +1,9 @@
 //! Chains that survive from one use to the next.
 
-use super::gibbs::open_sweeps;
-use super::{Clamp, gibbs};
+use super::{Clamp, Sampler};
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
-use crate::units::Draw;
+use crate::machine::{Base, LayerId, Machine, State};
+use crate::units::{Draw, OwnParameters};
 use harmonium_kernels::random::{Site, Stream};
 
 /// Persistent Gibbs chains (Tieleman 2008): one row each.
@@ -38,25 +37,23 @@ impl Chains {
     /// If the machine is not the one the chains were made for.
     pub fn advance(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        gibbs(machine, engine, &Clamp::none(), &mut self.state, n_sweeps, stream)
+        sampler.gibbs(&Clamp::none(), &mut self.state, n_sweeps, stream)
     }
 
     /// The same, but leaves the last block of the last sweep to the caller, who computes its
     /// natural parameters anyway.
     pub(crate) fn advance_open(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        self.state.check(machine)?;
-        open_sweeps(engine, &mut self.state, n_sweeps, stream);
+        self.state.check(sampler.graph())?;
+        sampler.open_sweeps(&mut self.state, n_sweeps, stream);
         Ok(())
     }
 
@@ -64,9 +61,25 @@ impl Chains {
         &mut self.state
     }
 
+    /// Gives away where the chains are.
+    pub fn into_state(self) -> State {
+        self.state
+    }
+
     /// Where the chains are.
     pub fn state(&self) -> &State {
         &self.state
+    }
+}
+
+impl Sampler {
+    /// Starts `n` chains from independent units with the machine's biases.
+    ///
+    /// # Errors
+    ///
+    /// If `n` is zero or memory ends.
+    pub fn chains(&self, n: usize, stream: Stream) -> Result<Chains, Error> {
+        Chains::new(self.machine(), n, stream)
     }
 }
 
@@ -87,7 +100,8 @@ pub fn independent(
             let mut theta = base.bias_in(LayerId(i), row).to_vec();
             let site = Site::new(row, 0, i);
             let draw = Draw { stream, site, start: 0 };
-            layer.units.sample_in_place(&mut theta, &base.precision[i], draw);
+            let own = OwnParameters::new(&base.own[i], layer.len());
+            layer.units.sample_in_place(&mut theta, own, draw);
             x.set_row(LayerId(i), row, &theta)?;
         }
     }

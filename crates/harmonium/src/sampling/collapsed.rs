@@ -13,15 +13,12 @@
 //! What is held by a clamp is part of the energy: then all this is about the posterior.
 
 use super::gibbs::mark;
-use super::packed::natural_parameters;
 use super::walk::{Heat, Response, Walk};
-use super::{Clamp, free_layers};
+use super::{Clamp, Sampler, free_layers};
+use crate::engine::{Operand, Packed, TILES, with_scratch};
 use crate::error::Error;
-use crate::machine::{
-    Base, Engine, LayerId, Machine, Meaning, Precision, Source, State, TILES, add_input,
-    pair_energy, with_scratch,
-};
-use crate::units::{Draw, Units};
+use crate::machine::{Base, LayerId, Machine, Meaning, State, add_input, pair_energy};
+use crate::units::{BitCoordinates, Draw, OwnParameters, Storage};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
@@ -34,7 +31,7 @@ const WORTH_THREADS: usize = 50_000;
 
 /// A machine between its base and itself, seen through the layers that are not summed out.
 pub(crate) struct Collapsed<'a> {
-    engine: &'a Engine,
+    sampler: &'a Sampler,
     base: &'a Base,
     clamp: &'a Clamp,
     summed: Vec<LayerId>,
@@ -49,7 +46,7 @@ pub(crate) struct Collapsed<'a> {
     /// The machine without offsets: its weights among kept layers, if there are any.
     folded: Machine,
     pairs: Vec<usize>,
-    sources: Vec<Source>,
+    sources: Vec<Operand>,
     theta: Vec<Wide>,
     panels: Vec<Panel>,
 }
@@ -78,14 +75,13 @@ impl<'a> Collapsed<'a> {
     /// Prepares for rows like those of `x`, of which only what is held is looked at. A clamp holds
     /// whole layers here.
     pub(crate) fn new(
-        machine: &Machine,
-        engine: &'a Engine,
+        sampler: &'a Sampler,
         base: &'a Base,
         clamp: &'a Clamp,
         x: &State,
     ) -> Result<Self, Error> {
-        clamp.check(machine, x.n_rows())?;
-        x.check(machine)?;
+        sampler.check(clamp, x)?;
+        let machine = sampler.machine();
         let folded = machine.without_offsets()?;
         let free = free_layers(machine, clamp);
         let (summed, kept) = split(machine, &free);
@@ -131,7 +127,7 @@ impl<'a> Collapsed<'a> {
         let fours = |gaps: &Vec<f64>| gaps.chunks(4).filter(|_| !by_row).map(sums).collect();
         let fours = gaps.iter().map(fours).collect();
         Ok(Self {
-            engine,
+            sampler,
             base,
             clamp,
             summed,
@@ -157,8 +153,9 @@ impl<'a> Collapsed<'a> {
     pub(crate) fn base_log_partition(&self, row: usize) -> f64 {
         let free = self.summed.iter().chain(&self.kept);
         let layer = |&l: &LayerId| {
-            let units = self.folded.layer(l).units;
-            units.log_partition(self.base.bias_in(l, row), &self.base.precision[l.0])
+            let layer = self.folded.layer(l);
+            let own = OwnParameters::new(&self.base.own[l.0], layer.len());
+            layer.units.log_partition(self.base.bias_in(l, row), own)
         };
         free.map(layer).sum()
     }
@@ -183,8 +180,8 @@ impl<'a> Collapsed<'a> {
         log_weights.iter_mut().zip(slopes).for_each(|(w, a)| *w -= (to - from) * a);
         let betas = [vec![from; x.n_rows()], vec![to; x.n_rows()]];
         for l in self.summed.clone() {
-            if self.in_kernels(l) {
-                self.step_bits(x, l, (from, to), &betas, log_weights, variates);
+            if let Some(engine) = self.in_kernels(l) {
+                self.step_bits(engine, x, l, (from, to), &betas, log_weights, variates);
                 continue;
             }
             let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
@@ -198,16 +195,17 @@ impl<'a> Collapsed<'a> {
         n_rows * self.theta.len() > WORTH_THREADS && rayon::current_num_threads() > 1
     }
 
-    /// Whether layer `l` is bits of the kernels, with one base for all rows.
-    fn in_kernels(&self, l: LayerId) -> bool {
-        let bits = matches!(self.engine.layers()[l.0].units, Units::Binary | Units::Spin);
-        bits && self.engine.precision() != Precision::F64 && !self.base.differs_by_row()
+    /// The layout of the kernels, if layer `l` is bits to them, with one base for all rows.
+    fn in_kernels(&self, l: LayerId) -> Option<&'a Packed> {
+        let bits = self.sampler.engine().layers()[l.0].units.storage() == Storage::Bits;
+        self.sampler.engine().packed().filter(|_| bits && !self.base.differs_by_row())
     }
 
     /// Adds to the weights what layer `l` sums to, and samples it at the second temperature. Steps
     /// so short that a series gives the difference need no logarithm.
     fn step_bits(
         &mut self,
+        engine: &Packed,
         x: &mut State,
         l: LayerId,
         (from, to): (f64, f64),
@@ -215,8 +213,8 @@ impl<'a> Collapsed<'a> {
         log_weights: &mut [f64],
         variates: Variates,
     ) {
-        let base = self.prepare(x, l);
-        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
+        let base = self.prepare(engine, x, l);
+        let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let (warmth, c) = (
             Warmth { to: to as f32, step: (to - from) as f32 },
@@ -224,7 +222,7 @@ impl<'a> Collapsed<'a> {
         );
         let Variates { stream, sweep } = variates;
         // Columns beyond the last have neither weights nor a base: they stay where they are.
-        self.visit(l, n_rows, |tile, theta, panel| {
+        self.visit(engine, l, n_rows, |tile, theta, panel| {
             let draw = (stream, Site::new(0, sweep, l.0), u32::try_from(tile).unwrap_or(u32::MAX));
             let (sums, bits) = (&mut panel.sums, &mut panel.bits);
             let far = anneal(theta, &line_of(&base, tile), warmth, c, draw, sums, bits);
@@ -255,7 +253,7 @@ impl<'a> Collapsed<'a> {
     fn sample_kept(&self, x: &mut State, betas: &[f64], variates: Variates) {
         let Variates { stream, sweep } = variates;
         let heat = Heat::Mixed { base: self.base, betas };
-        let walk = Walk { engine: self.engine, clamp: self.clamp, heat, step: 1.0 };
+        let walk = Walk { engine: self.sampler.engine(), clamp: self.clamp, heat, step: 1.0 };
         walk.visit_all(x, &self.kept, Response::Sample { stream, sweep });
     }
 
@@ -270,8 +268,8 @@ impl<'a> Collapsed<'a> {
         let of = |beta: &&[f64]| beta.iter().zip(&slopes).map(|(b, a)| -b * a).collect();
         let mut logs: Vec<Vec<f64>> = betas.iter().map(of).collect();
         for l in self.summed.clone() {
-            if self.in_kernels(l) {
-                let base = self.bits_of(x, l, betas.last().copied().zip(draw));
+            if let Some(engine) = self.in_kernels(l) {
+                let base = self.bits_of(engine, x, l, betas.last().copied().zip(draw));
                 self.add_softplus(l, x.n_rows(), &base, betas, &mut logs);
             } else {
                 self.sum_units(x, l, betas, &mut logs, draw);
@@ -308,9 +306,13 @@ impl<'a> Collapsed<'a> {
         let layer = self.folded.layer(l);
         let Some(bits) = x.layers[l.0].bits() else {
             let values = x.row(l, row);
-            let precisions = layer.precision.iter().zip(&self.base.precision[l.0]);
-            let quadratic = precisions.zip(values).map(|((g, b), x)| 0.5 * (g - b) * x * x);
-            return dot(gap, values) + quadratic.sum::<f64>();
+            let base = OwnParameters::new(&self.base.own[l.0], layer.len());
+            let own = |k: usize| -> f64 {
+                let rows = layer.own().row(k).iter().zip(base.row(k)).zip(values);
+                rows.map(|((own, base), &x)| layer.units.own_term(k, own - base, x)).sum()
+            };
+            let own = (0..layer.units.own_parameters().len()).map(own);
+            return dot(gap, values) + own.sum::<f64>();
         };
         let mut on = 0.0;
         for (&word, fours) in bits.row(row).iter().zip(fours.chunks(16)) {
@@ -326,21 +328,29 @@ impl<'a> Collapsed<'a> {
                 }
             }
         }
-        // A spin is 2u - 1.
-        if layer.units == Units::Spin { 2.0 * on - gap.iter().sum::<f64>() } else { on }
+        match layer.units.bit_coordinates() {
+            None | Some(BitCoordinates::PLAIN) => on,
+            Some(bits) => bits.scale * on + bits.shift * gap.iter().sum::<f64>(),
+        }
     }
 
     /// Computes $s\theta$ of layer `l`, whose units are bits in the kernels, and samples it if asked
     /// for, at the $\beta$ of each row. Returns $s b$ of the base.
-    fn bits_of(&mut self, x: &mut State, l: LayerId, draw: Option<(&[f64], Variates)>) -> Vec<f64> {
-        let base = self.prepare(x, l);
+    fn bits_of(
+        &mut self,
+        engine: &Packed,
+        x: &mut State,
+        l: LayerId,
+        draw: Option<(&[f64], Variates)>,
+    ) -> Vec<f64> {
+        let base = self.prepare(engine, x, l);
         let Some((betas, Variates { stream, sweep })) = draw else {
-            self.visit(l, x.n_rows(), |_, _, _| {});
+            self.visit(engine, l, x.n_rows(), |_, _, _| {});
             return base;
         };
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         let betas: Vec<f32> = betas.iter().map(|b| *b as f32).collect();
-        self.visit(l, x.n_rows(), |tile, theta, panel| {
+        self.visit(engine, l, x.n_rows(), |tile, theta, panel| {
             panel.tempered.clear();
             panel.tempered.extend_from_slice(theta);
             temper(&mut panel.tempered, &betas, &line_of(&base, tile));
@@ -353,9 +363,9 @@ impl<'a> Collapsed<'a> {
     }
 
     /// Gets ready for [`Collapsed::visit`]; returns $s b$ of the base.
-    fn prepare(&mut self, x: &mut State, l: LayerId) -> Vec<f64> {
-        let (n_rows, layer) = (x.n_rows(), &self.engine.layers()[l.0]);
-        self.engine.prepare(l, x, &mut self.sources);
+    fn prepare(&mut self, engine: &Packed, x: &mut State, l: LayerId) -> Vec<f64> {
+        let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
+        engine.prepare(l, x, &mut self.sources);
         self.theta.resize(layer.len.div_ceil(TILE) * n_rows, Wide::ZERO);
         self.panels.resize_with(layer.len.div_ceil(TILES * TILE), Panel::default);
         for panel in &mut self.panels {
@@ -372,12 +382,13 @@ impl<'a> Collapsed<'a> {
     /// Computes $s\theta$ of layer `l` tile by tile, and lets `respond` make bits of it.
     fn visit(
         &mut self,
+        engine: &Packed,
         l: LayerId,
         n_rows: usize,
         respond: impl Fn(usize, &[Wide], &mut Panel) + Sync + Send,
     ) {
         let parallel = self.worth_threads(n_rows);
-        let (engine, sources) = (self.engine, &self.sources);
+        let sources = &self.sources;
         let visit = |(p, (theta, panel)): (usize, (&mut [Wide], &mut Panel))| {
             with_scratch(|scratch| engine.theta_panel(l, p, sources, theta, scratch));
             for (half, theta) in theta.chunks_exact(n_rows).enumerate() {
@@ -412,7 +423,7 @@ impl<'a> Collapsed<'a> {
         betas: &[&[f64]],
         logs: &mut [Vec<f64>],
     ) {
-        let layer = &self.engine.layers()[l.0];
+        let layer = &self.sampler.engine().layers()[l.0];
         let row_sums = |row: usize| {
             let (mut own, mut mixed) = (vec![0.0; layer.len], vec![0.0; layer.len]);
             for (tile, own) in own.chunks_mut(TILE).enumerate() {
@@ -444,18 +455,18 @@ impl<'a> Collapsed<'a> {
     ) {
         let layer = self.folded.layer(l);
         let (n_rows, len) = (x.n_rows(), layer.len());
-        let theta = natural_parameters(self.engine, x, l);
+        let theta = self.sampler.natural_parameters(x, l);
         let mix = |row: usize, beta: f64| {
             let mix = |(own, base): (&f64, &f64)| (1.0 - beta) * base + beta * own;
             let own = &theta[row * len..(row + 1) * len];
             let theta: Vec<f64> = own.iter().zip(self.base.bias_in(l, row)).map(mix).collect();
-            let precision = layer.precision.iter().zip(&self.base.precision[l.0]).map(mix);
-            (theta, precision.collect::<Vec<f64>>())
+            let own = layer.own.iter().zip(&self.base.own[l.0]).map(mix);
+            (theta, own.collect::<Vec<f64>>())
         };
         let row_sums = |row: usize| {
             let sum = |beta: &&[f64]| {
-                let (theta, precision) = mix(row, beta[row]);
-                layer.units.log_partition(&theta, &precision)
+                let (theta, own) = mix(row, beta[row]);
+                layer.units.log_partition(&theta, OwnParameters::new(&own, len))
             };
             betas.iter().map(sum).collect::<Vec<f64>>()
         };
@@ -463,9 +474,9 @@ impl<'a> Collapsed<'a> {
         let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) else { return };
         let mut values = vec![0.0; n_rows * len];
         let respond = |(row, out): (usize, &mut [f64])| {
-            let (mut theta, precision) = mix(row, last[row]);
+            let (mut theta, own) = mix(row, last[row]);
             let draw = Draw { stream, site: Site::new(row, sweep, l.0), start: 0 };
-            layer.units.sample_in_place(&mut theta, &precision, draw);
+            layer.units.sample_in_place(&mut theta, OwnParameters::new(&own, len), draw);
             out.copy_from_slice(&theta);
         };
         if n_rows * len > WORTH_THREADS {

@@ -2,16 +2,16 @@
 //!
 //! Where the units are bits and a whole layer is sampled, product, temperature, sigmoid, uniform
 //! variate and packing run in one pass over each panel of 64 columns. If they see each other, see
-//! [`lateral`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
+//! [`lateral_bits`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
 
-use super::Clamp;
-use super::lateral;
+use super::lateral_bits;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
-use crate::machine::{
-    Dense, Engine, Lateral, LayerId, LayerState, Meaning, Neighbours, Precision, Source, State,
-    TILES, TileMeans, with_scratch,
+use super::{Clamp, Sampler};
+use crate::engine::{
+    Dense, Engine, Lateral, Operand, Packed, Sparse, TILES, TileMeans, with_scratch,
 };
-use crate::units::Units;
+use crate::machine::{LayerId, LayerState, Meaning, State};
+use crate::units::Storage;
 use harmonium_kernels::line::{PANEL, TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::response::{probabilities, sample, temper};
@@ -29,21 +29,27 @@ thread_local! {
 /// What the calling thread keeps from visit to visit.
 #[derive(Default)]
 struct Buffers {
-    sources: Vec<Source>,
+    sources: Vec<Operand>,
     words: Vec<u64>,
     theta: Vec<f32>,
     betas: Vec<f32>,
 }
 
 /// [`visit`] in all rows.
-pub(super) fn visit_all_rows(walk: &Walk<'_>, x: &mut State, l: LayerId, response: Response) {
+pub(super) fn visit_all_rows(
+    walk: &Walk<'_>,
+    engine: &Packed,
+    x: &mut State,
+    l: LayerId,
+    response: Response,
+) {
     let (mut all, mut change) = ALL_ROWS.take();
     if all.len() != x.n_rows() {
         all.clear();
         all.extend(0..x.n_rows());
         change.resize(x.n_rows(), 0.0);
     }
-    visit(walk, x, l, &all, response, &mut change);
+    visit(walk, engine, x, l, &all, response, &mut change);
     ALL_ROWS.set((all, change));
 }
 
@@ -51,6 +57,7 @@ pub(super) fn visit_all_rows(walk: &Walk<'_>, x: &mut State, l: LayerId, respons
 /// receives the largest change of each row.
 pub(super) fn visit(
     walk: &Walk<'_>,
+    engine: &Packed,
     x: &mut State,
     l: LayerId,
     active: &[usize],
@@ -61,17 +68,67 @@ pub(super) fn visit(
         return;
     }
     let mut buffers = BUFFERS.take();
-    walk.engine.prepare(l, x, &mut buffers.sources);
-    let layer = &walk.engine.layers()[l.0];
-    let bits = matches!(layer.units, Units::Binary | Units::Spin) && !walk.heat.differs_by_row();
+    engine.prepare(l, x, &mut buffers.sources);
+    let layer = &engine.layers()[l.0];
+    let bits = layer.units.storage() == Storage::Bits && !walk.heat.differs_by_row();
     let whole = walk.clamp.frees_layer(l) && active.len() == x.n_rows();
     let sampled = bits && whole && matches!(response, Response::Sample { .. });
     if sampled && layer.lateral.is_none() {
-        sample_bits(walk, x, l, response, &mut buffers, &mut []);
-    } else if !(sampled && sample_lateral(walk, x, l, response, &mut buffers)) {
-        respond_by_row(walk, x, l, active, response, change, &mut buffers);
+        sample_bits(walk, engine, x, l, response, &mut buffers, &mut []);
+    } else if !(sampled && sample_lateral(walk, engine, x, l, response, &mut buffers)) {
+        respond_by_row(walk, engine, x, l, active, response, change, &mut buffers);
     }
     BUFFERS.set(buffers);
+}
+
+impl Sampler {
+    /// Samples layers of bits that do not see each other, all of them given the rest, and keeps the
+    /// means that they were drawn by. For the kernels alone.
+    pub(crate) fn sample_with_means(
+        &self,
+        x: &mut State,
+        layers: &[LayerId],
+        stream: Stream,
+        means: &mut TileMeans,
+    ) {
+        let Engine::Packed(packed) = self.engine() else { return };
+        let clamp = Clamp::none();
+        let walk = Walk { engine: self.engine(), clamp: &clamp, heat: Heat::None, step: 1.0 };
+        let mut buffers = BUFFERS.take();
+        for &l in layers {
+            packed.prepare(l, x, &mut buffers.sources);
+            let means = means.of_layer(l, packed.layers()[l.0].len, x.n_rows());
+            let response = Response::Sample { stream, sweep: 0 };
+            sample_bits(&walk, packed, x, l, response, &mut buffers, means);
+            x.layers[l.0].meaning = Meaning::Values;
+        }
+        BUFFERS.set(buffers);
+    }
+
+    /// $\theta$ of layer `l`, which has no lateral coupling, row by row.
+    pub(crate) fn natural_parameters(&self, x: &mut State, l: LayerId) -> Vec<f64> {
+        let (n_rows, layer) = (x.n_rows(), &self.engine().layers()[l.0]);
+        let mut out = Vec::with_capacity(n_rows * layer.len);
+        let engine = match self.engine() {
+            Engine::Packed(engine) => engine,
+            Engine::Reference(engine) => {
+                out.resize(n_rows * layer.len, 0.0);
+                let rows: Vec<usize> = (0..n_rows).collect();
+                let values: Vec<&mut [f64]> =
+                    x.layers.iter_mut().map(LayerState::numbers_mut).collect();
+                engine.theta_into(l, &values, &rows, &mut out);
+                return out;
+            }
+        };
+        let mut buffers = BUFFERS.take();
+        engine.prepare(l, x, &mut buffers.sources);
+        panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
+        for row in 0..n_rows {
+            row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
+        }
+        BUFFERS.set(buffers);
+        out
+    }
 }
 
 /// Whether a visit of a layer with `len` entries is large enough to share it out.
@@ -97,32 +154,11 @@ fn each_panel<T: Send>(
     }
 }
 
-/// Samples layers of bits that do not see each other, all of them given the rest, and keeps the means
-/// that they were drawn by.
-pub(crate) fn sample_with_means(
-    engine: &Engine,
-    x: &mut State,
-    layers: &[LayerId],
-    stream: Stream,
-    means: &mut TileMeans,
-) {
-    let clamp = Clamp::none();
-    let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
-    let mut buffers = BUFFERS.take();
-    for &l in layers {
-        engine.prepare(l, x, &mut buffers.sources);
-        let means = means.of_layer(l, engine.layers()[l.0].len, x.n_rows());
-        let response = Response::Sample { stream, sweep: 0 };
-        sample_bits(&walk, x, l, response, &mut buffers, means);
-        x.layers[l.0].meaning = Meaning::Values;
-    }
-    BUFFERS.set(buffers);
-}
-
 /// Samples all rows of a layer of bits. Their means are written to `means`, tile after tile, unless
 /// it is empty.
 fn sample_bits(
     walk: &Walk<'_>,
+    engine: &Packed,
     x: &mut State,
     l: LayerId,
     response: Response,
@@ -130,7 +166,6 @@ fn sample_bits(
     means: &mut [Wide],
 ) {
     let Response::Sample { stream, sweep } = response else { return };
-    let engine = walk.engine;
     let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
     let n_panels = layer.len.div_ceil(PANEL);
     let Buffers { sources, words, betas, .. } = buffers;
@@ -151,7 +186,7 @@ fn sample_bits(
                 let tile = panel * TILES + half;
                 let theta = &mut theta[half * n_rows..(half + 1) * n_rows];
                 if !betas.is_empty() {
-                    temper(theta, betas, &base_line(walk, l, tile));
+                    temper(theta, betas, &base_line(walk.heat, layer.scale, l, tile));
                 }
                 let number = u32::try_from(tile).unwrap_or(u32::MAX);
                 sample(theta, stream, site, number, &mut bits[..n_rows]);
@@ -186,6 +221,7 @@ fn sample_bits(
 /// no bits.
 fn sample_lateral(
     walk: &Walk<'_>,
+    engine: &Packed,
     x: &mut State,
     l: LayerId,
     response: Response,
@@ -196,7 +232,6 @@ fn sample_lateral(
     if x.layers[l.0].bits().is_none() {
         return false;
     }
-    let engine = walk.engine;
     let Buffers { sources, theta, betas, .. } = buffers;
     let others = engine.sees_others(l);
     if others {
@@ -204,8 +239,9 @@ fn sample_lateral(
     }
     betas_of(walk.heat, x.n_rows(), betas);
     let layer = &engine.layers()[l.0];
-    let visit = lateral::Visit {
+    let visit = lateral_bits::Visit {
         layer,
+        lines: engine.lines(l),
         n_rows: x.n_rows(),
         input: others.then_some(theta),
         betas,
@@ -216,11 +252,11 @@ fn sample_lateral(
         stream,
         site: Site::new(0, sweep, l.0),
     };
-    let parallel = lateral::worth_threads(layer, x.n_rows());
+    let parallel = lateral_bits::worth_threads(layer, x.n_rows());
     let bits = x.layers[l.0].bits_mut(visit.n_rows);
     match &layer.lateral {
         Some(Lateral::Dense(Dense { band: Some(band), .. })) => visit.dense(band, bits, parallel),
-        Some(Lateral::Sparse(Neighbours { slots: Some(slots), .. })) => {
+        Some(Lateral::Sparse(Sparse { slots: Some(slots), .. })) => {
             visit.sparse(slots, bits, parallel);
         }
         _ => return false,
@@ -240,10 +276,9 @@ fn betas_of(heat: Heat<'_>, n_rows: usize, betas: &mut Vec<f32>) {
 }
 
 /// Where a tile's natural parameters end at $\beta = 0$.
-fn base_line(walk: &Walk<'_>, l: LayerId, tile: usize) -> Wide {
+fn base_line(heat: Heat<'_>, scale: f64, l: LayerId, tile: usize) -> Wide {
     let mut line = Wide::ZERO;
-    if let Heat::Mixed { base, .. } = walk.heat {
-        let scale = walk.engine.layers()[l.0].scale;
+    if let Heat::Mixed { base, .. } = heat {
         let bias = base.bias[l.0][tile * TILE..].iter();
         #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
         line.0.iter_mut().zip(bias).for_each(|(l, b)| *l = (scale * b) as f32);
@@ -251,30 +286,9 @@ fn base_line(walk: &Walk<'_>, l: LayerId, tile: usize) -> Wide {
     line
 }
 
-/// $\theta$ of layer `l`, which has no lateral coupling, row by row.
-pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> Vec<f64> {
-    let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
-    let mut out = Vec::with_capacity(n_rows * layer.len);
-    if engine.precision() == Precision::F64 {
-        out.resize(n_rows * layer.len, 0.0);
-        let rows: Vec<usize> = (0..n_rows).collect();
-        let values: Vec<&mut [f64]> = x.layers.iter_mut().map(LayerState::numbers_mut).collect();
-        engine.theta_into(l, &values, &rows, &mut out);
-        return out;
-    }
-    let mut buffers = BUFFERS.take();
-    engine.prepare(l, x, &mut buffers.sources);
-    panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
-    for row in 0..n_rows {
-        row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
-    }
-    BUFFERS.set(buffers);
-    out
-}
-
 /// $s\theta$ of layer `l` row by row, with what some of its neighbours send.
 pub(super) fn theta_from(
-    engine: &Engine,
+    engine: &Packed,
     l: LayerId,
     from: impl Fn(LayerId) -> bool + Sync + Copy,
     x: &mut State,
@@ -295,17 +309,23 @@ pub(super) fn theta_from(
 }
 
 /// $s\theta$ of layer `l`, panel by panel.
-fn panels_of_theta(engine: &Engine, l: LayerId, x: &State, sources: &[Source], out: &mut Vec<f32>) {
+fn panels_of_theta(
+    engine: &Packed,
+    l: LayerId,
+    x: &State,
+    sources: &[Operand],
+    out: &mut Vec<f32>,
+) {
     panels_of_theta_from(engine, l, |_| true, x, sources, out);
 }
 
 /// The same with what some of the neighbours send.
 fn panels_of_theta_from(
-    engine: &Engine,
+    engine: &Packed,
     l: LayerId,
     from: impl Fn(LayerId) -> bool + Sync,
     x: &State,
-    sources: &[Source],
+    sources: &[Operand],
     out: &mut Vec<f32>,
 ) {
     let (n_rows, len) = (x.n_rows(), engine.layers()[l.0].len);
@@ -348,6 +368,7 @@ fn row_of_theta(
 /// Natural parameters by the kernels, responses one row at a time.
 fn respond_by_row(
     walk: &Walk<'_>,
+    engine: &Packed,
     x: &mut State,
     l: LayerId,
     active: &[usize],
@@ -356,10 +377,10 @@ fn respond_by_row(
     buffers: &mut Buffers,
 ) {
     let n_rows = x.n_rows();
-    let layer = &walk.engine.layers()[l.0];
+    let layer = &engine.layers()[l.0];
     let len = layer.len;
     let Buffers { sources, theta: all, .. } = buffers;
-    panels_of_theta(walk.engine, l, x, sources, all);
+    panels_of_theta(engine, l, x, sources, all);
     let theta_of = |row: usize, out: &mut Vec<f64>| {
         out.clear();
         row_of_theta(all, row, n_rows, len, layer.scale, out);
@@ -385,8 +406,8 @@ fn respond_by_row(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Arithmetic;
     use crate::models::{Dbm, Rbm};
-    use crate::sampling::gibbs;
 
     /// Whether weights are transposed once or on the way, for few samples and many, sparse and not:
     /// the products are the same to the bit.
@@ -403,13 +424,12 @@ mod tests {
                 entries.for_each(|(i, w)| *w = (i as f64).sin());
             }
             machine.layers_mut().iter_mut().for_each(|layer| layer.bias.fill(bias));
-            let kept = Engine::with_precision(&machine, Precision::F32);
-            let mut made = kept.clone();
-            made.expect_updates();
+            let kept = Sampler::new(machine.clone(), Arithmetic::F32);
+            let made = kept.clone().expecting_updates();
             for n in [1, 3, 20, 90] {
-                let run = |engine: &Engine| {
+                let run = |sampler: &Sampler| {
                     let mut x = State::zeros(&machine, n).unwrap();
-                    gibbs(&machine, engine, &Clamp::none(), &mut x, 3, Stream::new(7)).unwrap();
+                    sampler.gibbs(&Clamp::none(), &mut x, 3, Stream::new(7)).unwrap();
                     x
                 };
                 let (a, b) = (run(&kept), run(&made));

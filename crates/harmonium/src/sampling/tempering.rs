@@ -5,13 +5,13 @@
 //! $\min(1, e^{(\beta_i - \beta_j)(D(x_i) - D(x_j))})$, $D = E - E_\text{base}$, which leaves the
 //! joint distribution of all replicas where it is (Swendsen & Wang 1986; Desjardins et al. 2010).
 
-use super::Clamp;
 use super::chains::independent;
 use super::collapsed::{Collapsed, Variates};
 use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
+use super::{Clamp, Sampler};
 use crate::error::Error;
-use crate::machine::{Base, Engine, LayerId, Machine, State};
+use crate::machine::{Base, LayerId, Machine, State};
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -177,11 +177,11 @@ impl Tempering {
     /// If the machine is not the one the replicas were made for.
     pub fn advance(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
+        let (machine, engine) = (sampler.machine(), sampler.engine());
         self.replicas.check(machine)?;
         let clamp = Clamp::none();
         for sweep in 0..n_sweeps {
@@ -191,7 +191,7 @@ impl Tempering {
             let x = &self.replicas;
             let differences: Vec<f64> = (0..x.n_rows())
                 .into_par_iter()
-                .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(x, row))
+                .map(|row| machine.energy_of_row(x, row) - self.base.energy_of_row(machine, x, row))
                 .collect();
             let gaps: Vec<f64> = self.betas.windows(2).map(|b| b[0] - b[1]).collect();
             let log_ratio = |i: usize, k: usize| gaps[k] * (differences[i] - differences[i + 1]);

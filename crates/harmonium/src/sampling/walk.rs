@@ -2,8 +2,9 @@
 //! unit, or colour by colour if it is sparse.
 
 use super::{Clamp, packed};
-use crate::machine::{Base, Engine, Lateral, LayerId, Precision, State};
-use crate::units::{Draw, Units};
+use crate::engine::{Engine, Lateral, Reference, Sparse};
+use crate::machine::{Base, LayerId, State};
+use crate::units::{Draw, OwnParameters, Units};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
@@ -46,15 +47,15 @@ pub(crate) enum Response {
 
 impl Response {
     /// Replaces `theta` by the response.
-    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], precision: &[f64]) {
+    fn of(self, units: Units, place: Place<'_>, theta: &mut [f64], own: OwnParameters<'_>) {
         match self {
             Self::Sample { stream, sweep } => {
                 let site = Site::new(place.row, sweep, place.layer.0);
                 let draw = Draw { stream, site, start: place.start };
-                units.sample_in_place(theta, precision, draw);
+                units.sample_in_place(theta, own, draw);
             }
-            Self::Mean => units.mean_in_place(theta, precision),
-            Self::Mode => units.mode_in_place(theta, precision),
+            Self::Mean => units.mean_in_place(theta, own),
+            Self::Mode => units.mode_in_place(theta, own),
         }
     }
 }
@@ -101,7 +102,7 @@ pub(crate) struct Scratch {
     pub(super) theta: Vec<f64>,
     piece: Vec<f64>,
     values: Vec<f64>,
-    precision: Vec<f64>,
+    own: Vec<f64>,
     /// Largest change of each row since it was last cleared.
     pub(crate) change: Vec<f64>,
 }
@@ -131,39 +132,41 @@ pub(crate) fn in_tasks<R: Send>(
 }
 
 impl Walk<'_> {
-    /// Whether the kernels do the work: then rows are not cut, columns are.
-    pub(crate) fn by_kernels(&self) -> bool {
-        self.engine.precision() != Precision::F64
-    }
-
-    /// Visits layers in the order given, in all rows.
+    /// Visits layers in the order given, in all rows. By the kernels rows are not cut, columns are.
     pub(crate) fn visit_all(&self, x: &mut State, layers: &[LayerId], response: Response) {
-        if self.by_kernels() {
-            layers.iter().for_each(|&l| packed::visit_all_rows(self, x, l, response));
-            return;
+        match self.engine {
+            Engine::Packed(engine) => {
+                layers.iter().for_each(|&l| packed::visit_all_rows(self, engine, x, l, response));
+            }
+            Engine::Reference(engine) => {
+                in_tasks(x, |rows, scratch| {
+                    let all: Vec<usize> = (0..rows.n).collect();
+                    for &l in layers {
+                        self.visit(engine, l, rows, &all, scratch, response);
+                    }
+                });
+            }
         }
-        in_tasks(x, |rows, scratch| {
-            let all: Vec<usize> = (0..rows.n).collect();
-            layers.iter().for_each(|&l| self.visit(l, rows, &all, scratch, response));
-        });
     }
 
     /// Updates every free layer once in the given rows of the task.
     pub(crate) fn sweep(
         &self,
+        engine: &Reference,
         rows: &mut Rows<'_>,
         active: &[usize],
         scratch: &mut Scratch,
         response: Response,
     ) {
         for &l in self.engine.schedule().iter().flatten() {
-            self.visit(l, rows, active, scratch, response);
+            self.visit(engine, l, rows, active, scratch, response);
         }
     }
 
     /// Replaces the free part of layer `l` by its response to $\theta$.
     pub(crate) fn visit(
         &self,
+        engine: &Reference,
         l: LayerId,
         rows: &mut Rows<'_>,
         active: &[usize],
@@ -173,11 +176,11 @@ impl Walk<'_> {
         if self.clamp.holds_layer(l) {
             return;
         }
-        let layer = &self.engine.layers()[l.0];
+        let layer = &engine.layers()[l.0];
         scratch.change.resize(rows.n, 0.0);
         scratch.theta.resize(rows.n * layer.len, 0.0);
         let mut theta = std::mem::take(&mut scratch.theta);
-        self.engine.theta_into(l, &rows.values, active, &mut theta);
+        engine.theta_into(l, &rows.values, active, &mut theta);
         for (&r, theta) in active.iter().zip(theta.chunks_exact_mut(layer.len)) {
             let x = &mut rows.values[l.0][r * layer.len..(r + 1) * layer.len];
             let row = rows.first + r;
@@ -256,7 +259,7 @@ impl Walk<'_> {
         response: Response,
     ) {
         let layer = &self.engine.layers()[place.layer.0];
-        let Some(Lateral::Sparse(neighbours)) = &layer.lateral else { return };
+        let Some(Lateral::Sparse(Sparse { neighbours, .. })) = &layer.lateral else { return };
         let group = layer.units.group();
         let mut piece = std::mem::take(&mut scratch.piece);
         let mut values = std::mem::take(&mut scratch.values);
@@ -286,14 +289,16 @@ impl Walk<'_> {
     ) {
         let layer = &self.engine.layers()[place.layer.0];
         let at = |i: usize| place.entry(i);
-        let n_own = if layer.precision.is_empty() { 0 } else { theta.len() };
-        scratch.precision.clear();
-        scratch.precision.extend((0..n_own).map(|i| layer.precision[at(i)]));
-        let precision = &mut scratch.precision[..];
+        let n = theta.len();
+        scratch.own.clear();
+        for row in layer.own.chunks_exact(layer.len) {
+            scratch.own.extend((0..n).map(|i| row[at(i)]));
+        }
+        let own = &mut scratch.own[..];
         match self.heat {
             Heat::None => {}
             Heat::Scaled(beta) => {
-                theta.iter_mut().chain(precision.iter_mut()).for_each(|t| *t *= beta);
+                theta.iter_mut().chain(own.iter_mut()).for_each(|t| *t *= beta);
             }
             Heat::Mixed { base, betas } => {
                 let (beta, l) = (betas[place.row], place.layer.0);
@@ -302,12 +307,13 @@ impl Walk<'_> {
                 for (i, t) in theta.iter_mut().enumerate() {
                     mix(t, bias[at(i)]);
                 }
-                for (i, g) in precision.iter_mut().enumerate() {
-                    mix(g, base.precision[l][at(i)]);
+                let rows = own.chunks_exact_mut(n.max(1)).zip(base.own[l].chunks_exact(layer.len));
+                for (own, base) in rows {
+                    own.iter_mut().enumerate().for_each(|(i, own)| mix(own, base[at(i)]));
                 }
             }
         }
-        response.of(layer.units, place, theta, precision);
+        response.of(layer.units, place, theta, OwnParameters::new(own, n));
         let group = layer.units.group();
         let free = self.clamp.frees_layer(place.layer);
         let change = &mut scratch.change[r];

@@ -123,11 +123,6 @@ impl<'d> Feed<'d> {
         &self.data
     }
 
-    /// The data, borrowed as long as the feed has it.
-    pub(crate) fn shared(&self) -> Cow<'d, Dataset> {
-        self.data.clone()
-    }
-
     /// Holds the layers that the data fills.
     pub fn clamp(&self) -> &Clamp {
         &self.inlets.clamp
@@ -481,7 +476,7 @@ impl Inlet {
                 hole = hole.or(Some((row, first + i)));
                 return Ok(());
             }
-            let Some(i) = impossible(self.units, unit) else { return Ok(()) };
+            let Some(i) = self.units.impossible(unit) else { return Ok(()) };
             let units = if unit[i].is_finite() { self.units.name() } else { "finite" };
             let (layer, column, value) = (self.name.clone(), first + i, unit[i]);
             Err(Error::Value { units, layer, row, column, value })
@@ -517,25 +512,5 @@ impl Inlet {
                 debug_assert!(filled.is_ok(), "nothing is checked here");
             }
         }
-    }
-}
-
-/// The first entry of a unit that it cannot hold.
-fn impossible(units: Units, unit: &[f64]) -> Option<usize> {
-    if let Some(i) = unit.iter().position(|x| !x.is_finite()) {
-        return Some(i);
-    }
-    match units {
-        Units::Binary => unit.iter().position(|x| *x != 0.0 && *x != 1.0),
-        Units::Spin => unit.iter().position(|x| x.abs() != 1.0),
-        Units::Categorical { q } if unit.len() == 1 && q > 1 => {
-            (unit[0].fract() != 0.0 || unit[0] < 0.0 || unit[0] >= q as f64).then_some(0)
-        }
-        Units::Categorical { .. } => {
-            let wrong = unit.iter().position(|x| *x != 0.0 && *x != 1.0);
-            let ones = unit.iter().filter(|x| **x == 1.0).count();
-            wrong.or((ones != 1).then(|| unit.iter().rposition(|x| *x == 1.0).unwrap_or(0)))
-        }
-        Units::Gaussian => None,
     }
 }

@@ -10,83 +10,26 @@
 //! The top RBM also sees the labels, if there are any. Each RBM is trained by the [`Trainer`] that
 //! trains every machine, on samples that are drawn anew in each epoch.
 
+use super::epoch_data::{EpochData, Presented};
 use super::initialise;
-use super::observer::Observer;
-use super::plan::{Numbers, Plan};
-use super::source::{Presented, Source};
-use super::trainer::{Checkpoint, Stop, Trainer, purpose};
+use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
+use super::plan::{Numbers, Plan, Rule};
+use super::trainer::{Trainer, purpose};
+use super::up_down::UpDown;
+use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::estimators::Snapshot;
-use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Precision, Role};
-use crate::models::Dbn;
-use crate::sampling::{DbnEngine, DbnState, Pass, recognise};
+use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
+use crate::models::{Body, Dbn};
+use crate::optim::Progress;
+use crate::sampling::{DbnSampler, DbnState, Pass};
 use crate::schema::Feed;
 use crate::units::Units;
 use harmonium_data::{Dataset, Table};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Rows that go up together.
 const ROWS: usize = 1000;
-
-/// What is learned when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// The RBM whose hidden layer is this one, from 1.
-    Layer(usize),
-    /// All layers together, by wake–sleep.
-    Refine,
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Layer(l) => write!(f, "layer {l}"),
-            Self::Refine => f.write_str("up-down"),
-        }
-    }
-}
-
-/// A complete state of training: continuing from it equals never having stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DbnCheckpoint {
-    /// What is being learned.
-    pub stage: Stage,
-    /// The network so far; its top RBM is the one that is being learned, unless all are.
-    pub dbn: Dbn,
-    /// Epochs of the stage that are finished.
-    pub epoch: u64,
-    /// Batches done of the epoch under way.
-    pub batches_done: u64,
-    /// Chains, moments of the optimiser, running means.
-    pub state: Snapshot,
-}
-
-impl DbnCheckpoint {
-    /// Puts the checkpoint of a network's top RBM on the layers below it.
-    ///
-    /// # Errors
-    ///
-    /// If the machine is not the top RBM.
-    pub fn of_layer(dbn: &Dbn, checkpoint: Checkpoint) -> Result<Self, Error> {
-        let Checkpoint { machine, epoch, batches_done, state } = checkpoint;
-        let dbn = Dbn::new(dbn.directed().to_vec(), machine)?;
-        Ok(Self { stage: Stage::Layer(dbn.depth()), dbn, epoch, batches_done, state })
-    }
-
-    /// The checkpoint of the top RBM alone.
-    pub fn to_layer(&self) -> Checkpoint {
-        Checkpoint {
-            machine: self.dbn.top().clone(),
-            epoch: self.epoch,
-            batches_done: self.batches_done,
-            state: self.state.clone(),
-        }
-    }
-}
 
 /// The layers of a network that is to be learned.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +40,34 @@ pub struct DbnShape {
     pub hidden: Vec<usize>,
     /// Classes of the labels beside the top RBM's visible layer; 0 for none.
     pub n_classes: usize,
+}
+
+impl DbnShape {
+    /// Binary units everywhere.
+    pub fn binary(n_visible: usize, hidden: &[usize]) -> Self {
+        Self { visible: (Units::Binary, n_visible), hidden: hidden.to_vec(), n_classes: 0 }
+    }
+
+    /// The shape of a network.
+    pub fn of(dbn: &Dbn) -> Self {
+        let visible = dbn.layer(0);
+        Self {
+            visible: (visible.units, visible.n_units()),
+            hidden: (1..=dbn.depth()).map(|l| dbn.layer(l).len()).collect(),
+            n_classes: dbn.n_classes(),
+        }
+    }
+
+    /// The layers that data goes into, as a machine without couplings.
+    pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
+        let mut layers =
+            vec![Layer::new("visible", Role::Visible, self.visible.0, self.visible.1)?];
+        if self.n_classes > 0 {
+            let units = Units::Categorical { q: self.n_classes };
+            layers.push(Layer::new("labels", Role::Visible, units, 1)?);
+        }
+        Machine::new(layers, Vec::new())
+    }
 }
 
 /// The stages of one network on one set of data.
@@ -157,15 +128,14 @@ impl<'d> Stack<'d> {
     }
 
     /// What the top RBM of `dbn` learns from.
-    pub fn data<'s>(&'s self, dbn: &Dbn) -> StageData<'s> {
-        let precision = match self.plan.precision {
-            Numbers::F64 => Precision::F64,
-            Numbers::F32 => Precision::F32,
-            Numbers::I16 | Numbers::Auto => Precision::I16,
+    pub fn data(&self, dbn: &Dbn) -> StageData<'d> {
+        let arithmetic = match self.plan.precision {
+            Numbers::F64 => Arithmetic::F64,
+            Numbers::F32 => Arithmetic::F32,
+            Numbers::I16 | Numbers::Auto => Arithmetic::I16,
         };
         let root = Stream::new(self.plan(dbn.depth()).seed);
-        let engine = DbnEngine::new(dbn, precision);
-        StageData { data: self.data, dbn: dbn.clone(), engine, root }
+        StageData { data: self.data, sampler: DbnSampler::new(dbn.clone(), arithmetic), root }
     }
 
     /// The top RBM of `dbn` with its first parameters.
@@ -214,39 +184,38 @@ fn stage_seed(seed: u64, l: usize) -> u64 {
 
 /// Samples of the layer an RBM of a stack stands on, drawn anew in each epoch: the data through
 /// the recognition distribution below it.
-pub struct StageData<'s> {
-    data: &'s Dataset,
-    dbn: Dbn,
-    engine: DbnEngine,
+pub struct StageData<'d> {
+    data: &'d Dataset,
+    sampler: DbnSampler,
     root: Stream,
 }
 
-impl StageData<'_> {
+impl<'d> StageData<'d> {
     /// What a trainer takes: the data itself for the first RBM.
-    pub fn presented(&self) -> Presented<'_> {
-        if self.dbn.directed().is_empty() {
-            Presented::Fixed(self.data)
+    pub fn presented(self) -> Presented<'d> {
+        if self.sampler.dbn().directed().is_empty() {
+            Presented::from(self.data)
         } else {
-            Presented::Anew(self)
+            Presented::Anew(Box::new(self))
         }
     }
 }
 
-impl Source for StageData<'_> {
+impl EpochData for StageData<'_> {
     fn in_epoch(&self, epoch: u64) -> Result<Dataset, Error> {
-        if self.dbn.directed().is_empty() {
+        if self.sampler.dbn().directed().is_empty() {
             return Ok(self.data.clone());
         }
-        let mut bits = BitMatrix::zeros(0, self.dbn.top().layer(Dbn::BELOW_TOP).len());
+        let mut bits = BitMatrix::zeros(0, self.sampler.dbn().top().layer(Dbn::BELOW_TOP).len());
         let up = self.root.fork(purpose::RECOGNITION).fork(epoch);
         let draw = self.root.fork(purpose::DATA).fork(epoch);
-        let feed = Feed::of(&self.dbn.data_layers()?, self.data)?.whole()?;
+        let feed = Feed::of(&self.sampler.dbn().data_layers()?, self.data)?.whole()?;
         let mut batch = feed.batch([], draw);
         for (piece, start) in (0..).zip((0..self.data.n_rows()).step_by(ROWS)) {
             let these = start..(start + ROWS).min(self.data.n_rows());
             feed.refill(&mut batch, these, draw);
-            let mut x = DbnState::from_batch(&self.dbn, &batch)?;
-            recognise(&self.dbn, &self.engine, &mut x, Pass::Samples(up.fork(piece)))?;
+            let mut x = DbnState::from_batch(self.sampler.dbn(), &batch)?;
+            self.sampler.recognise(&mut x, Pass::Samples(up.fork(piece)))?;
             x.append_top_bits(&mut bits);
         }
         let values = Table::from_bits(bits).and_then(|table| self.data.with_values(table));
@@ -254,26 +223,204 @@ impl Source for StageData<'_> {
     }
 }
 
-/// Trains the whole stack, without refinement; the observers see every stage, and one that stops
-/// ends the stage it sees.
+/// Learns a network layer by layer, and then all layers together if the refinement has epochs.
+pub struct DbnLearner<'d> {
+    stack: Stack<'d>,
+    refinement: Plan,
+    /// The layers that are learned, under the RBM that the stage under way began with.
+    dbn: Dbn,
+    current: Current<'d>,
+    /// What the stage under way learns from, where that is not the data itself: in its first epoch.
+    watched: Option<Dataset>,
+}
+
+/// The stage under way.
+enum Current<'d> {
+    Layer(Trainer<'d>),
+    Refine(UpDown<'d>),
+}
+
+impl<'d> DbnLearner<'d> {
+    /// Prepares the first RBM. `refinement` is the plan of the wake–sleep stage; its seed is derived
+    /// from that of `plan`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no hidden layer, a setting is out of range, or the data does not fit.
+    pub fn new(
+        shape: DbnShape,
+        data: &'d Dataset,
+        plan: &Plan,
+        refinement: &Plan,
+    ) -> Result<Self, Error> {
+        let stack = Stack::new(shape, data, plan)?;
+        let refinement = Plan { seed: stack.plan(stack.depth() + 1).seed, ..refinement.clone() };
+        if refinement.epochs > 0 {
+            check_refinement(&refinement)?;
+        }
+        let dbn = stack.first()?;
+        let (trainer, watched) = begin(&stack, &dbn)?;
+        let current = Current::Layer(trainer);
+        let mut learner = Self { stack, refinement, dbn, current, watched };
+        // Without epochs every layer keeps its first parameters.
+        while plan.epochs == 0 && learner.has_next() {
+            learner.advance()?;
+        }
+        Ok(learner)
+    }
+
+    /// Continues from a checkpoint of a training with the same data and plans.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint does not fit the data or the plans.
+    pub fn resume(
+        checkpoint: &Checkpoint,
+        shape: DbnShape,
+        data: &'d Dataset,
+        plan: &Plan,
+        refinement: &Plan,
+    ) -> Result<Self, Error> {
+        let stack = Stack::new(shape, data, plan)?;
+        let refinement = Plan { seed: stack.plan(stack.depth() + 1).seed, ..refinement.clone() };
+        let dbn = checkpoint.dbn()?.clone();
+        let (current, watched) = if checkpoint.stage == Some(Stage::Refine) {
+            (Current::Refine(UpDown::resume(checkpoint, data, &refinement)?), None)
+        } else {
+            let stage_data = stack.data(&dbn);
+            let watched = watched(&dbn, &stage_data)?;
+            let body = Body::Machine(dbn.top().clone());
+            let inner = Checkpoint { body, ..checkpoint.clone() };
+            let plan = stack.plan(dbn.depth());
+            (Current::Layer(Trainer::resume(&inner, stage_data.presented(), &plan)?), watched)
+        };
+        Ok(Self { stack, refinement, dbn, current, watched })
+    }
+
+    /// The network as it is now.
+    pub fn dbn(&self) -> Result<Dbn, Error> {
+        match &self.current {
+            Current::Layer(trainer) => {
+                Dbn::new(self.dbn.directed().to_vec(), trainer.machine().clone())
+            }
+            Current::Refine(up_down) => Ok(up_down.dbn().clone()),
+        }
+    }
+
+    /// Whether a stage follows the one under way.
+    fn has_next(&self) -> bool {
+        match &self.current {
+            Current::Layer(_) => !self.stack.is_complete(&self.dbn) || self.refinement.epochs > 0,
+            Current::Refine(_) => false,
+        }
+    }
+
+    /// Goes on to the next RBM, or to the refinement.
+    fn advance(&mut self) -> Result<(), Error> {
+        let dbn = self.dbn()?;
+        if self.stack.is_complete(&dbn) {
+            let up_down = UpDown::new(dbn.clone(), self.stack.data, &self.refinement)?;
+            (self.dbn, self.watched, self.current) = (dbn, None, Current::Refine(up_down));
+        } else {
+            self.dbn = self.stack.next(dbn)?;
+            let (trainer, watched) = begin(&self.stack, &self.dbn)?;
+            (self.current, self.watched) = (Current::Layer(trainer), watched);
+        }
+        Ok(())
+    }
+
+    fn learner(&self) -> &dyn Learner {
+        match &self.current {
+            Current::Layer(trainer) => trainer,
+            Current::Refine(up_down) => up_down,
+        }
+    }
+}
+
+/// The way down of wake–sleep learning starts from samples of the top RBM.
 ///
 /// # Errors
 ///
-/// As [`super::train`]; numbers that run away are an error here.
-pub fn train_dbn(stack: &Stack<'_>, observers: &mut [&mut dyn Observer]) -> Result<Dbn, Error> {
-    let mut dbn = stack.first()?;
-    loop {
-        let data = stack.data(&dbn);
-        let machine = stack.initial(&dbn, &data)?;
-        let mut trainer = Trainer::new(machine, data.presented(), &stack.plan(dbn.depth()))?;
-        if let Stop::Diverged(error) = trainer.run(observers)? {
-            return Err(error);
+/// If the rule has none, or a setting is out of range.
+pub(super) fn check_refinement(plan: &Plan) -> Result<(), Error> {
+    plan.check()?;
+    if plan.rule == Rule::Exact {
+        let range = "one that samples the top RBM (cd, pcd or pt): the way down starts there";
+        return Err(Error::Setting { name: "rule", value: "exact".into(), range });
+    }
+    Ok(())
+}
+
+/// The trainer of the top RBM of `dbn` from its first parameters, and what it learns from.
+fn begin<'d>(stack: &Stack<'d>, dbn: &Dbn) -> Result<(Trainer<'d>, Option<Dataset>), Error> {
+    let data = stack.data(dbn);
+    let watched = watched(dbn, &data)?;
+    let machine = stack.initial(dbn, &data)?;
+    let trainer = Trainer::new(machine, data.presented(), &stack.plan(dbn.depth()))?;
+    Ok((trainer, watched))
+}
+
+/// The samples of the first epoch, which metrics look at.
+fn watched(dbn: &Dbn, data: &StageData<'_>) -> Result<Option<Dataset>, Error> {
+    (!dbn.directed().is_empty()).then(|| data.in_epoch(0)).transpose()
+}
+
+impl Learner for DbnLearner<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        while self.learner().is_done() && self.has_next() {
+            self.advance()?;
         }
-        let (directed, _) = dbn.into_parts();
-        dbn = Dbn::new(directed, trainer.machine().clone())?;
-        if stack.is_complete(&dbn) {
-            return Ok(dbn);
+        match &mut self.current {
+            Current::Layer(trainer) => trainer.step(),
+            Current::Refine(up_down) => up_down.step(),
         }
-        dbn = stack.next(dbn)?;
+    }
+
+    fn progress(&self) -> Progress {
+        self.learner().progress()
+    }
+
+    fn is_done(&self) -> bool {
+        self.learner().is_done() && !self.has_next()
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        Some(match &self.current {
+            Current::Layer(_) => Stage::Layer(self.dbn.depth()),
+            Current::Refine(_) => Stage::Refine,
+        })
+    }
+
+    fn before(&self) -> (u64, u64) {
+        let layers = match &self.current {
+            Current::Layer(_) => self.dbn.depth() - 1,
+            Current::Refine(_) => self.dbn.depth(),
+        };
+        let epochs = self.stack.plan.epochs * layers as u64;
+        (epochs, epochs * self.progress().per_epoch)
+    }
+
+    fn described(&self) -> Option<(String, usize)> {
+        let stages = self.stack.depth() + usize::from(self.refinement.epochs > 0);
+        let top = self.dbn.top().layer(self.dbn.top_hidden());
+        Some((top.name.clone(), stages))
+    }
+
+    fn body(&self) -> Body {
+        // The parts were put together before, with other numbers.
+        Body::Dbn(self.dbn().unwrap_or_else(|_| self.dbn.clone()))
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { body: self.body(), stage: self.stage(), ..self.learner().checkpoint() }
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        let watched = self.learner().watched()?;
+        Some(Watched { data: self.watched.as_ref(), ..watched })
+    }
+
+    fn is_parallel(&self) -> bool {
+        self.learner().is_parallel()
     }
 }

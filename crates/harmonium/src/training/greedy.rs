@@ -31,94 +31,232 @@
 //!
 //! Nothing of this is an approximation of a likelihood: it is a place to start from.
 
+use super::initialise;
+use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
-use super::trainer::{Stop, Trainer, View, purpose};
-use super::{Observer, initialise};
+use super::trainer::{Trainer, purpose};
+use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Coupling, Engine, Layer, LayerId, Machine, Precision, Role, State};
-use crate::optim::Schedule;
-use crate::sampling::{Clamp, average_block, gibbs};
+use crate::estimators::Snapshot;
+use crate::machine::{Coupling, Layer, LayerId, Machine, Role, State};
+use crate::models::Body;
+use crate::optim::{Progress, Schedule};
+use crate::sampling::{Clamp, Sampler};
 use crate::schema::{Feed, Schema};
-use crate::units::Units;
+use crate::units::BitCoordinates;
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 /// Rows that are carried up at a time.
 const ROWS: usize = 512;
 
-/// Where pre-training is; what its watcher sees after each update.
-pub struct Pretraining<'a, 't, 'd> {
-    /// The hidden layer whose stage is learned.
-    pub layer: &'a str,
-    /// Its number, counted from 1, and how many there are.
-    pub stage: (usize, usize),
-    /// The training of the stage: its machine, its last update.
-    pub view: &'a View<'t, 'd>,
-    /// False after an update; true once more after the last of an epoch.
-    pub epoch_ended: bool,
+/// A deep machine that is pre-trained stage by stage, `plan.pretrain_epochs` epochs each by CD-1 with
+/// `plan.pretrain_learning_rate`, and then trained as a whole; everything else is as `plan` says.
+pub struct Pretrained<'d> {
+    /// The machine before pre-training.
+    machine: Machine,
+    data: &'d Dataset,
+    plan: Plan,
+    stages: Vec<Part>,
+    /// The stage under way, from 0; their number once the whole machine is trained.
+    at: usize,
+    trainer: Trainer<'d>,
 }
 
-/// Replaces the parameters of `machine` by those of a stack of stages, each learned for
-/// `plan.pretrain_epochs` epochs by CD-1 with `plan.pretrain_learning_rate`; everything else is as
-/// `plan` says.
-///
-/// `watch` is called after each update and may end the pre-training with a reason; then, or if
-/// numbers run away, `machine` is as it was.
-///
-/// # Errors
-///
-/// If the machine is no stack (see [`Error::Topology`]), the data does not fit it, a setting is out
-/// of range, or memory ends.
-pub fn pretrain(
-    machine: &mut Machine,
-    data: &Dataset,
-    plan: &Plan,
-    watch: &mut dyn FnMut(&Pretraining<'_, '_, '_>) -> ControlFlow<String>,
-) -> Result<Stop, Error> {
-    plan.check()?;
-    let schema = Schema::of(machine, data)?;
-    let feed = Feed::new(machine, &schema, data)?.whole()?;
-    let mut stages = stages(machine)?;
-    let n_stages = stages.len();
-    for s in 0..n_stages {
-        let (done, rest) = stages.split_at_mut(s);
-        let stage = &mut rest[0];
-        let plan = Plan {
-            // Other weights and other samples in each stage, and in the training that follows.
-            seed: plan.seed ^ (s as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            epochs: plan.pretrain_epochs,
-            pretrain_epochs: 0,
-            learning_rate: plan.pretrain_learning_rate,
-            rule: Rule::Cd,
-            k: Schedule::Constant(1.0),
-            posterior: Posterior::Auto,
-            ..plan.clone()
-        };
-        let draw = Stream::new(plan.seed).fork(purpose::GREEDY);
-        let data = stage.data(machine, done, (&schema, &feed), draw)?;
-        initialise(&mut stage.machine, &data, &plan)?;
-        for (layer, copies) in stage.machine.layers_mut().iter_mut().zip(&stage.copies) {
-            // The bias counts as often as the rest.
-            layer.bias.iter_mut().for_each(|b| *b /= copies);
-        }
-        let layer = machine.layer(stage.top()).name.clone();
-        let mut told = Told { layer: &layer, stage: (s + 1, n_stages), watch: &mut *watch };
-        let mut trainer =
-            Trainer::with_copies(stage.machine.clone(), (&*data).into(), &plan, &stage.copies, 0)?;
-        match trainer.run(&mut [&mut told])? {
-            Stop::Finished => stage.machine = trainer.finish(Stop::Finished).machine,
-            stopped => return Ok(stopped),
-        }
+impl<'d> Pretrained<'d> {
+    /// Prepares the first stage. `machine` has its first parameters, see [`initialise`].
+    ///
+    /// # Errors
+    ///
+    /// If the machine is no stack (see [`Error::Topology`]), the data does not fit it, a setting is
+    /// out of range, or memory ends.
+    pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
+        plan.check()?;
+        let mut stages = stages(&machine)?;
+        let trainer = begin(&machine, &mut stages, 0, data, plan)?;
+        Ok(Self { machine, data, plan: plan.clone(), stages, at: 0, trainer })
     }
-    compose(machine, &stages, plan.center)?;
-    Ok(Stop::Finished)
+
+    /// Continues from a checkpoint of a training with the same data and plan.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint does not fit the data or the plan.
+    pub fn resume(
+        machine: Machine,
+        checkpoint: &Checkpoint,
+        data: &'d Dataset,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let mut stages = stages(&machine)?;
+        let (at, trainer) = if let Some(Stage::Pretrain(stage)) = checkpoint.stage {
+            let at = stage.saturating_sub(1);
+            for (s, part) in stages.iter_mut().enumerate().take(stage) {
+                checkpoint.state.machine_into(&part_name(s), &mut part.machine)?;
+            }
+            let (done, rest) = stages.split_at(at);
+            let Some(part) = rest.first() else {
+                let what = "the stages of pre-training".into();
+                return Err(Error::Shape { what, expected: done.len(), found: stage });
+            };
+            let own = stage_plan(plan, at);
+            let stage_data = part.data(&machine, done, data, draw(&own))?;
+            let inner = Checkpoint {
+                body: Body::Machine(part.machine.clone()),
+                state: checkpoint.state.nested(CURRENT),
+                ..checkpoint.clone()
+            };
+            let copies = &part.copies;
+            (at, Trainer::resume_with_copies(&inner, stage_data.into(), &own, copies)?)
+        } else {
+            (stages.len(), Trainer::resume(checkpoint, data, plan)?)
+        };
+        Ok(Self { machine, data, plan: plan.clone(), stages, at, trainer })
+    }
+
+    /// The machine that is moved: that of the stage under way with the layers it consists of, or the
+    /// whole.
+    pub fn current(&self) -> Watched<'_> {
+        self.trainer.current()
+    }
+
+    /// Goes on to the next stage, or to the whole machine.
+    fn advance(&mut self) -> Result<(), Error> {
+        self.stages[self.at].machine = self.trainer.machine().clone();
+        self.at += 1;
+        self.trainer = if self.at < self.stages.len() {
+            begin(&self.machine, &mut self.stages, self.at, self.data, &self.plan)?
+        } else {
+            compose(&mut self.machine, &self.stages, self.plan.center)?;
+            Trainer::new(self.machine.clone(), self.data, &self.plan)?
+        };
+        Ok(())
+    }
+
+    /// Whether only the composition of the stages is left: nothing more will be learned.
+    fn only_composes(&self) -> bool {
+        self.plan.epochs == 0 && self.at + 1 == self.stages.len() && self.trainer.is_done()
+    }
+
+    /// The machine that the stages give.
+    fn composed(&self) -> Result<Machine, Error> {
+        let (mut machine, mut stages) = (self.machine.clone(), self.stages.clone());
+        stages[self.at].machine = self.trainer.machine().clone();
+        compose(&mut machine, &stages, self.plan.center)?;
+        Ok(machine)
+    }
+}
+
+/// Where the state of the stage under way is in a checkpoint.
+const CURRENT: &str = "current";
+
+/// Where the parameters of stage `s`, from 0, are in a checkpoint.
+fn part_name(s: usize) -> String {
+    format!("stages.{s}")
+}
+
+impl Learner for Pretrained<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        while self.trainer.is_done() && self.at < self.stages.len() {
+            self.advance()?;
+        }
+        self.trainer.step()
+    }
+
+    fn progress(&self) -> Progress {
+        self.trainer.progress()
+    }
+
+    fn is_done(&self) -> bool {
+        (self.at == self.stages.len() && self.trainer.is_done()) || self.only_composes()
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        (self.at < self.stages.len()).then_some(Stage::Pretrain(self.at + 1))
+    }
+
+    fn described(&self) -> Option<(String, usize)> {
+        let part = self.stages.get(self.at)?;
+        Some((self.machine.layer(part.top()).name.clone(), self.stages.len()))
+    }
+
+    fn body(&self) -> Body {
+        if self.at == self.stages.len() {
+            return self.trainer.body();
+        }
+        let composed = if self.only_composes() { self.composed().ok() } else { None };
+        Body::Machine(composed.unwrap_or_else(|| self.machine.clone()))
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let inner = self.trainer.checkpoint();
+        if self.at == self.stages.len() {
+            return inner;
+        }
+        let mut state = Snapshot::default();
+        state.nest(CURRENT, inner.state);
+        for (s, part) in self.stages[..self.at].iter().enumerate() {
+            state.insert_machine(&part_name(s), &part.machine);
+        }
+        state.insert_machine(&part_name(self.at), self.trainer.machine());
+        Checkpoint { body: self.body(), stage: self.stage(), state, ..inner }
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        // A stage is a place to start from: only the whole machine is worth measuring.
+        (self.at == self.stages.len()).then(|| self.current())
+    }
+
+    fn is_parallel(&self) -> bool {
+        self.trainer.is_parallel()
+    }
+}
+
+/// The plan of stage `s`, from 0: other weights and other samples in each stage, and in the training
+/// that follows.
+fn stage_plan(plan: &Plan, s: usize) -> Plan {
+    Plan {
+        seed: plan.seed ^ (s as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        epochs: plan.pretrain_epochs,
+        pretrain_epochs: 0,
+        learning_rate: plan.pretrain_learning_rate,
+        rule: Rule::Cd,
+        k: Schedule::Constant(1.0),
+        posterior: Posterior::Auto,
+        ..plan.clone()
+    }
+}
+
+/// The variates with which the data of a stage is carried up.
+fn draw(stage_plan: &Plan) -> Stream {
+    Stream::new(stage_plan.seed).fork(purpose::GREEDY)
+}
+
+/// The trainer of stage `s`, those before it being learned.
+fn begin<'d>(
+    machine: &Machine,
+    stages: &mut [Part],
+    s: usize,
+    data: &'d Dataset,
+    plan: &Plan,
+) -> Result<Trainer<'d>, Error> {
+    let plan = stage_plan(plan, s);
+    let (done, rest) = stages.split_at_mut(s);
+    let part = &mut rest[0];
+    let data = part.data(machine, done, data, draw(&plan))?;
+    initialise(&mut part.machine, &data, &plan)?;
+    for (layer, copies) in part.machine.layers_mut().iter_mut().zip(&part.copies) {
+        // The bias counts as often as the rest.
+        layer.bias.iter_mut().for_each(|b| *b /= copies);
+    }
+    Trainer::with_copies(part.machine.clone(), data.into(), &plan, &part.copies, 0)
 }
 
 /// A hidden layer with what is below it.
-struct Stage {
+#[derive(Clone)]
+struct Part {
     /// The layers below are visible here, the hidden layer is the last.
     machine: Machine,
     /// The layers in the whole machine.
@@ -130,7 +268,7 @@ struct Stage {
 }
 
 /// One stage for each hidden layer, in their order.
-fn stages(machine: &Machine) -> Result<Vec<Stage>, Error> {
+fn stages(machine: &Machine) -> Result<Vec<Part>, Error> {
     let refused = |found: String| Error::Topology {
         model: "a stack for greedy pre-training",
         expected: "binary hidden layers, each coupled with layers before it; nothing lateral, no coupling between visible layers",
@@ -150,7 +288,7 @@ fn stages(machine: &Machine) -> Result<Vec<Stage>, Error> {
         |l: LayerId| machine.couplings().iter().filter(|c| c.other_end(l).is_some()).count();
     let mut stages = Vec::new();
     for h in machine.layer_ids().filter(|&l| hidden(l)) {
-        if machine.layer(h).units != Units::Binary {
+        if !machine.layer(h).units.is_zero_or_one() {
             let found = format!("`{}` has {} units", name(h), machine.layer(h).units.name());
             return Err(refused(found));
         }
@@ -181,12 +319,12 @@ fn stages(machine: &Machine) -> Result<Vec<Stage>, Error> {
             ..machine.layer(l).clone()
         };
         let machine = Machine::new(layers.iter().map(as_data).collect(), own)?;
-        stages.push(Stage { machine, layers, couplings, copies });
+        stages.push(Part { machine, layers, couplings, copies });
     }
     Ok(stages)
 }
 
-impl Stage {
+impl Part {
     /// The hidden layer.
     fn top(&self) -> LayerId {
         self.layers[self.layers.len() - 1]
@@ -198,22 +336,22 @@ impl Stage {
         &self,
         machine: &Machine,
         done: &[Self],
-        (schema, feed): (&Schema, &Feed<'d>),
+        data: &'d Dataset,
         draw: Stream,
     ) -> Result<Cow<'d, Dataset>, Error> {
-        let data = feed.data();
+        let schema = Schema::of(machine, data)?;
+        let feed = Feed::new(machine, &schema, data)?.whole()?;
         let below = &self.layers[..self.layers.len() - 1];
         if below.iter().all(|&l| machine.layer(l).role == Role::Visible) {
             let own = |l: &LayerId| schema.layer(&machine.layer(*l).name);
             let columns = below.iter().filter_map(own).flat_map(|f| f.encoding.columns());
             // Otherwise the data has columns of other layers too.
             if columns.map(ExactSizeIterator::len).sum::<usize>() == data.n_columns() {
-                return Ok(feed.shared());
+                return Ok(Cow::Borrowed(data));
             }
         }
-        let kept = |l: LayerId| {
-            matches!(machine.layer(l).units, Units::Binary | Units::Categorical { .. })
-        };
+        let kept =
+            |l: LayerId| machine.layer(l).units.bit_coordinates() == Some(BitCoordinates::PLAIN);
         if let Some(&l) = below.iter().find(|&&l| !kept(l)) {
             let layer = machine.layer(l);
             return Err(Error::Topology {
@@ -227,13 +365,11 @@ impl Stage {
         let size = n_columns.saturating_mul(data.n_rows());
         let too_much = |_| Error::Memory { what: "the data of a stage".into(), bytes: size as f64 };
         bytes.try_reserve_exact(size).map_err(too_much)?;
-        let engines: Vec<Engine> = done
-            .iter()
-            .map(|s| Engine::with_copies(&s.machine, Precision::F32, &s.copies))
-            .collect();
+        let lay = |s: &Part| Sampler::with_copies(s.machine.clone(), Arithmetic::F32, &s.copies);
+        let samplers: Vec<Sampler> = done.iter().map(lay).collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &engines, below, feed, rows.clone(), draw)?;
+            let values = carried_up(machine, done, &samplers, below, &feed, rows.clone(), draw)?;
             for row in 0..rows.len() {
                 for &l in below {
                     #[expect(
@@ -259,15 +395,15 @@ impl Stage {
 /// sampled from its stage; those of `wanted` hold probabilities instead.
 fn carried_up(
     machine: &Machine,
-    done: &[Stage],
-    engines: &[Engine],
+    done: &[Part],
+    samplers: &[Sampler],
     wanted: &[LayerId],
     feed: &Feed<'_>,
     rows: std::ops::Range<usize>,
     draw: Stream,
 ) -> Result<State, Error> {
     let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
-    for (s, (stage, engine)) in done.iter().zip(engines).enumerate() {
+    for (s, (stage, sampler)) in done.iter().zip(samplers).enumerate() {
         let mut own = State::zeros(&stage.machine, rows.len())?;
         for (inside, &l) in stage.layers.iter().enumerate() {
             own.set_layer(LayerId(inside), x.layer(l));
@@ -277,9 +413,9 @@ fn carried_up(
         // Rows of different pieces see different variates.
         let stream = draw.fork(s as u64 + 1).fork(rows.start as u64);
         if wanted.contains(&top) {
-            average_block(engine, &clamp, &mut own, &[inside]);
+            sampler.average_block(&clamp, &mut own, &[inside]);
         } else {
-            gibbs(&stage.machine, engine, &clamp, &mut own, 1, stream)?;
+            sampler.gibbs(&clamp, &mut own, 1, stream)?;
         }
         x.set_layer(top, own.layer(inside));
     }
@@ -287,12 +423,12 @@ fn carried_up(
 }
 
 /// Writes the stack into the machine.
-fn compose(machine: &mut Machine, stages: &[Stage], center: bool) -> Result<(), Error> {
+fn compose(machine: &mut Machine, stages: &[Part], center: bool) -> Result<(), Error> {
     let mut offsets: Vec<Vec<f64>> = machine.layers().iter().map(|l| vec![0.0; l.len()]).collect();
     machine.recenter(&offsets)?;
     for layer in machine.layers_mut() {
         layer.bias.fill(0.0);
-        layer.precision.fill(0.0);
+        layer.own.fill(0.0);
     }
     for stage in stages {
         let plain = stage.machine.without_offsets()?;
@@ -302,7 +438,7 @@ fn compose(machine: &mut Machine, stages: &[Stage], center: bool) -> Result<(), 
         {
             let layer = &mut machine.layers_mut()[l.0];
             add_scaled(&mut layer.bias, 1.0, &own.bias);
-            add_scaled(&mut layer.precision, 1.0 / copies, &own.precision);
+            add_scaled(&mut layer.own, 1.0 / copies, &own.own);
             // A hidden layer's own stage comes before those that take it for data.
             if center && offsets[l.0].iter().all(|o| *o == 0.0) {
                 offsets[l.0].clone_from(&centered.offset);
@@ -317,28 +453,4 @@ fn compose(machine: &mut Machine, stages: &[Stage], center: bool) -> Result<(), 
     let constant = machine.constant();
     machine.add_to_constant(-constant);
     Ok(())
-}
-
-/// Hands updates of a stage on to the one who watches.
-struct Told<'a> {
-    layer: &'a str,
-    stage: (usize, usize),
-    watch: &'a mut dyn FnMut(&Pretraining<'_, '_, '_>) -> ControlFlow<String>,
-}
-
-impl Told<'_> {
-    fn tell(&mut self, view: &View<'_, '_>, epoch_ended: bool) -> ControlFlow<String> {
-        let Self { layer, stage, watch } = self;
-        watch(&Pretraining { layer, stage: *stage, view, epoch_ended })
-    }
-}
-
-impl Observer for Told<'_> {
-    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        self.tell(view, false)
-    }
-
-    fn epoch_ended(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        self.tell(view, true)
-    }
 }

@@ -7,9 +7,8 @@
 use super::plan::Plan;
 use super::trainer::purpose;
 use crate::error::Error;
-use crate::machine::{Coupling, Machine, Role, Weights};
+use crate::machine::{Coupling, LayerId, Machine, Role, Weights};
 use crate::schema::Feed;
-use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::{Site, Stream};
 
@@ -29,10 +28,7 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
             Role::Hidden => neutral,
             Role::Visible => {
                 let variance = variances.next().unwrap_or_default();
-                for (g, v) in layer.precision.iter_mut().zip(variance) {
-                    *g = (1.0 / v.max(f64::MIN_POSITIVE))
-                        .clamp(*PRECISION.start(), *PRECISION.end());
-                }
+                layer.units.set_own_from_variance(&mut layer.own, &variance);
                 means.next().unwrap_or(neutral)
             }
         };
@@ -67,8 +63,9 @@ fn clear_inside_units(machine: &mut Machine) {
 /// Weighted mean and variance of every entry of the visible layers.
 fn visible_statistics(machine: &Machine, feed: &Feed<'_>) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let visible = machine.visible_layers();
-    // Variances are those of Gaussian units only.
-    if visible.iter().all(|&l| machine.layer(l).units.is_discrete())
+    let own_nothing = |&l: &LayerId| machine.layer(l).units.own_parameters().is_empty();
+    // Variances are for own parameters only.
+    if visible.iter().all(own_nothing)
         && let Some(means) = feed.counted_means()
     {
         return (means, vec![Vec::new(); visible.len()]);

@@ -1,25 +1,25 @@
 //! The loop.
 
-use super::awake::Awake;
+use super::driver::{Stop, drive};
+use super::epoch_data::{EpochData, Presented};
+use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use super::source::Presented;
+use crate::engine::{EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
-use crate::estimators::{Context, Estimator, Side, Snapshot};
+use crate::estimators::{Context, Deferred, Deferring, Snapshot};
 use crate::exact;
-use crate::machine::{
-    Batch, Engine, LayerId, Learner, Machine, Precision, Role, Settings, SideRows, Squares, State,
-};
+use crate::machine::{Batch, LayerId, Machine, Role};
+use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
-use crate::sampling::Convergence;
+use crate::progress::Silent;
+use crate::sampling::Sampler;
 use crate::schema::Feed;
-use crate::units::gaussian::PRECISION;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
-use serde::Serialize;
-use std::ops::ControlFlow;
-use std::sync::OnceLock;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What the variates of a run are used for: the first fork of its stream.
 pub(super) mod purpose {
@@ -46,116 +46,25 @@ const NORM_STEPS: u64 = 250;
 /// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
 const FEW_SWEEPS: f64 = 2.0;
 
-/// What one update did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct StepReport {
-    /// Updates done, this one included.
-    pub step: u64,
-    /// The learning rate it used.
-    pub learning_rate: f64,
-    /// Norm of the gradient.
-    pub gradient_norm: f64,
-    /// Norm of the update of the weights over that of the weights; 0.001 is healthy.
-    pub update_ratio: f64,
-    /// How mean field went on the data side, if it ran.
-    pub convergence: Option<Convergence>,
-}
-
-/// What observers see.
-pub struct View<'t, 'd> {
-    trainer: &'t Trainer<'d>,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// The last update.
-    pub report: StepReport,
-}
-
-impl View<'_, '_> {
-    /// The machine after the update.
-    pub fn machine(&self) -> &Machine {
-        self.trainer.machine()
-    }
-
-    /// The same, laid out for sampling.
-    pub fn engine(&self) -> &Engine {
-        &self.trainer.engine
-    }
-
-    /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> Checkpoint {
-        self.trainer.checkpoint()
-    }
-
-    /// Samples of the model that the rule keeps, if it keeps any.
-    pub fn chains(&self) -> Option<&State> {
-        self.trainer.negative.chains()
-    }
-
-    /// Updates the whole run will do.
-    pub fn n_steps(&self) -> u64 {
-        self.trainer.progress().n_steps
-    }
-}
-
-/// Why a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
-    /// All epochs are done.
-    Finished,
-    /// An observer ended it, and said why.
-    Observer(String),
-    /// A number was none ([`Error::Diverged`]); the machine is the last that was looked at before
-    /// that step.
-    Diverged(Error),
-}
-
-/// What is left of a run.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The trained machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epochs: u64,
-    /// Updates done.
-    pub steps: u64,
-    /// Why it ended.
-    pub stop: Stop,
-}
-
-/// A complete state of training: continuing from it equals never having stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
-    /// The machine.
-    pub machine: Machine,
-    /// Epochs finished.
-    pub epoch: u64,
-    /// Batches done of the epoch under way.
-    pub batches_done: u64,
-    /// Chains, moments of the optimiser, running means.
-    pub state: Snapshot,
-}
-
 /// Trains one machine on one set of data.
 pub struct Trainer<'d> {
-    /// The machine; while the engine learns by itself, as it was when last looked at.
-    machine: Machine,
-    engine: Engine,
-    /// The engine's own learning, where the plan allows it.
-    learner: Option<Learner>,
-    /// What the engine would write back now, once somebody looked.
-    current: OnceLock<Machine>,
+    sampler: Sampler,
+    /// Learning inside the engine, where the plan allows it.
+    learner: Option<EngineLearner>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
     norms: [f64; 2],
-    source: Presented<'d>,
-    /// What the source presents in the epoch under way.
+    /// Makes the data of the next epoch, where epochs differ.
+    source: Option<Box<dyn EpochData + 'd>>,
+    /// What is presented in the epoch under way.
     feed: Feed<'d>,
     plan: Plan,
     penalties: Penalties,
-    positive: Box<dyn Estimator>,
-    negative: Box<dyn Estimator>,
+    positive: Box<dyn Deferring>,
+    negative: Box<dyn Deferring>,
     optimizer: Box<dyn Optimizer>,
     /// Running mean of each layer on the data side.
     activity: Vec<Vec<f64>>,
+    hidden: Vec<LayerId>,
     root: Stream,
     epoch: u64,
     batches_done: u64,
@@ -179,7 +88,7 @@ impl<'d> Trainer<'d> {
     }
 
     /// The same from an epoch on, for a machine whose layers count what they receive several
-    /// times; see [`Engine::with_copies`].
+    /// times; see [`Sampler::with_copies`].
     pub(super) fn with_copies(
         machine: Machine,
         source: Presented<'d>,
@@ -188,28 +97,31 @@ impl<'d> Trainer<'d> {
         epoch: u64,
     ) -> Result<Self, Error> {
         plan.check()?;
-        let feed = Feed::of(&machine, source.in_epoch(epoch)?)?.whole()?;
+        let (data, source) = source.in_epoch(epoch)?;
+        let feed = Feed::of(&machine, data)?.whole()?;
         let (positive, negative) = plan.sides(&machine)?;
-        let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
+        let arithmetic = plan.arithmetic(&machine);
+        let mut sampler = Sampler::with_copies(machine, arithmetic, copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
-            engine.expect_updates();
+            sampler = sampler.expecting_updates();
         }
-        let fused = engine.precision() != Precision::F64 && plan.learns_in_engine(&machine);
+        let machine = sampler.machine();
+        let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine));
+        let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
-            learner: fused.then(|| Learner::new(&machine, &engine, plan.momentum.range().1 > 0.0)),
-            engine,
-            current: OnceLock::new(),
+            learner,
             norms: [0.0; 2],
-            optimizer: plan.optimizer(&machine),
+            optimizer: plan.optimizer(machine),
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
+            hidden: machine.hidden_layers(),
             root: Stream::new(plan.seed),
             batch: feed.batch([], Stream::new(0)),
             plan: plan.clone(),
             epoch,
             batches_done: 0,
             order: Vec::new(),
-            machine,
+            sampler,
             source,
             feed,
             positive,
@@ -229,28 +141,45 @@ impl<'d> Trainer<'d> {
         data: impl Into<Presented<'d>>,
         plan: &Plan,
     ) -> Result<Self, Error> {
-        let (machine, epoch) = (checkpoint.machine.clone(), checkpoint.epoch);
-        let copies = vec![1.0; machine.layers().len()];
-        let mut trainer = Self::with_copies(machine, data.into(), plan, &copies, epoch)?;
+        let copies = vec![1.0; checkpoint.machine()?.layers().len()];
+        Self::resume_with_copies(checkpoint, data.into(), plan, &copies)
+    }
+
+    /// The same for a machine whose layers count what they receive several times.
+    pub(super) fn resume_with_copies(
+        checkpoint: &Checkpoint,
+        data: Presented<'d>,
+        plan: &Plan,
+        copies: &[f64],
+    ) -> Result<Self, Error> {
+        let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
+        let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
         let state = &checkpoint.state;
-        trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
-        trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
-        let optimizer = state.nested("optimizer");
-        trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if let Some(learner) = &mut trainer.learner {
-            let mut velocity = Sgd::new(&trainer.machine);
-            velocity.import(&trainer.machine, &optimizer)?;
-            let Moments { bias, weights, .. } = velocity.into_velocity();
-            learner.set_weight_velocity(&trainer.machine, &trainer.engine, &weights);
-            learner.bias_velocity = bias;
-            let engine = state.nested("engine");
-            trainer.engine.import(&trainer.machine, |name, len| engine.get(name, len))?;
-        } else {
-            trainer.optimizer.import(&trainer.machine, &optimizer)?;
-        }
-        for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
+        let graph = trainer.sampler.graph();
+        trainer.positive.import(graph, &state.nested("positive"))?;
+        trainer.negative.import(graph, &state.nested("negative"))?;
+        for (layer, activity) in graph.layers().iter().zip(&mut trainer.activity) {
             let key = format!("activity.{}", layer.name);
             activity.copy_from_slice(state.get(&key, layer.len())?);
+        }
+        let optimizer = state.nested("optimizer");
+        trainer.norms.copy_from_slice(state.get("norms", 2)?);
+        if let (Some(learner), Some((graph, packed))) =
+            (&mut trainer.learner, trainer.sampler.restore())
+        {
+            let mut sgd = Sgd::new(Moments::lengths(graph));
+            sgd.import(&optimizer)?;
+            let mut velocity = Moments::zeros(graph);
+            for (slice, stored) in velocity.slices_mut().into_iter().zip(sgd.velocity()) {
+                slice.copy_from_slice(stored);
+            }
+            let Moments { bias, weights, .. } = velocity;
+            learner.set_weight_velocity(graph, packed, &weights);
+            learner.bias_velocity = bias;
+            let engine = state.nested("engine");
+            packed.import(graph, |name, len| engine.get(name, len))?;
+        } else {
+            trainer.optimizer.import(&optimizer)?;
         }
         trainer.batches_done = checkpoint.batches_done;
         Ok(trainer)
@@ -258,115 +187,72 @@ impl<'d> Trainer<'d> {
 
     /// Everything that is needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
-        let mut state = Snapshot::default();
-        state.nest("positive", self.positive.export(&self.machine));
-        state.nest("negative", self.negative.export(&self.machine));
+        let (mut state, graph) = (Snapshot::default(), self.sampler.graph());
+        state.nest("positive", self.positive.export(graph));
+        state.nest("negative", self.negative.export(graph));
         state.insert("norms", self.norms.to_vec());
-        if let Some(learner) = &self.learner {
-            let mut velocity = Moments::zeros(&self.machine);
+        if let (Some(learner), Some(packed)) = (&self.learner, self.sampler.engine().packed()) {
+            let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(&self.machine, &self.engine);
-            state.nest("optimizer", Sgd::from_velocity(velocity).export());
+            velocity.weights = learner.weight_velocity(graph, packed);
+            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
+            state.nest("optimizer", Sgd::from_velocity(slices).export());
             let mut engine = Snapshot::default();
-            for (name, values) in self.engine.export(&self.machine) {
+            for (name, values) in packed.export(graph) {
                 engine.insert(name, values);
             }
             state.nest("engine", engine);
         } else {
             state.nest("optimizer", self.optimizer.export());
         }
-        for (layer, activity) in self.machine.layers().iter().zip(&self.activity) {
+        for (layer, activity) in graph.layers().iter().zip(&self.activity) {
             state.insert(format!("activity.{}", layer.name), activity.clone());
         }
         Checkpoint {
-            machine: self.machine().clone(),
+            body: Body::Machine(self.machine().clone()),
+            stage: None,
             epoch: self.epoch,
             batches_done: self.batches_done,
             state,
+            observers: BTreeMap::new(),
         }
     }
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        let Some(learner) = &self.learner else { return &self.machine };
-        if self.stale() {
-            return &self.machine;
-        }
-        self.current.get_or_init(|| {
-            let mut machine = self.machine.clone();
-            self.engine.write_back(&mut machine, learner.offsets());
-            machine
-        })
+        self.sampler.machine()
     }
 
-    /// Whether the engine holds nothing to write back: before the first step, or after numbers
-    /// that are none.
-    fn stale(&self) -> bool {
-        let untouched = self.epoch == 0 && self.batches_done == 0;
-        untouched || !Learner::is_finite(&self.engine)
-    }
-
-    /// Ends the run and gives the machine away.
-    pub fn finish(self, stop: Stop) -> Outcome {
-        let steps = self.progress().step;
-        Outcome { machine: self.machine().clone(), epochs: self.epoch, steps, stop }
+    /// The machine as it is now, with what belongs to it.
+    pub(super) fn current(&self) -> Watched<'_> {
+        Watched { sampler: &self.sampler, chains: self.negative.chains(), data: None }
     }
 
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let per_epoch = self.batches_per_epoch();
-        let step = self.epoch * per_epoch + self.batches_done;
-        Progress { step, n_steps: self.plan.epochs * per_epoch, epoch: self.epoch }
+        Progress::new(self.epoch, self.batches_done, per_epoch, self.plan.epochs)
     }
 
     fn batches_per_epoch(&self) -> u64 {
         self.feed.data().n_rows().div_ceil(self.plan.batch) as u64
     }
 
-    /// Trains until the plan is done, an observer breaks, or a number is none.
+    /// Trains until the plan is done, an observer breaks, or a number is not finite.
     ///
     /// # Errors
     ///
-    /// If an estimator cannot do its work (too many terms, no memory).
+    /// If an estimator or an observer cannot do its work (too many terms, no memory, no disk).
     pub fn run(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Stop, Error> {
-        let parallel = Learner::is_parallel(&self.engine, 2 * self.plan.batch);
-        let _awake = if self.learner.is_some() && parallel { Awake::new() } else { None };
-        while self.epoch < self.plan.epochs {
-            let report = match self.step() {
-                Ok(report) => report,
-                Err(error @ Error::Diverged { .. }) => return Ok(Stop::Diverged(error)),
-                Err(error) => return Err(error),
-            };
-            let ended = self.batches_done == 0;
-            let view = View { trainer: self, epoch: self.epoch, report };
-            for observer in observers.iter_mut() {
-                let mut flow = observer.updated(&view);
-                if flow.is_continue() && ended {
-                    flow = observer.epoch_ended(&view);
-                }
-                if let ControlFlow::Break(reason) = flow {
-                    return Ok(Stop::Observer(reason));
-                }
-            }
-        }
-        Ok(Stop::Finished)
-    }
-
-    /// One update.
-    fn step(&mut self) -> Result<StepReport, Error> {
-        self.present();
-        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+        drive(self, observers, &mut Silent)
     }
 
     /// One update without the machine: both sides go to the engine as they are.
     fn step_in_engine(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        if let Some(seen) = self.current.take() {
-            self.machine = seen;
-        }
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
-        let settings = Settings {
+        let rates = StepRates {
             rate,
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
@@ -377,29 +263,22 @@ impl<'d> Trainer<'d> {
         };
         let (positive, negative) =
             (self.context(progress, purpose::POSITIVE), self.context(progress, purpose::NEGATIVE));
-        let context = |(k, stream)| Context {
-            machine: &self.machine,
-            engine: &self.engine,
-            offsets: self.learner.as_ref().map(Learner::offsets),
-            batch: &self.batch,
-            k,
-            stream,
-            defer: true,
-        };
-        let data = self.positive.estimate(&context(positive))?;
-        let model = self.negative.estimate(&context(negative))?;
-        let (
-            Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
-            Side::Particles { state: model, weights, pending, draw, data_means: known },
-            Some(learner),
-        ) = (data, model, &mut self.learner)
+        let (sampler, batch) = (&self.sampler, &self.batch);
+        let context = |(k, stream)| Context { sampler, batch, k, stream };
+        let data = self.positive.estimate_deferred(&context(positive))?;
+        let model = self.negative.estimate_deferred(&context(negative))?;
+        let (Some(data), Some(model), Some(learner), Some(packed)) =
+            (data, model, &mut self.learner, self.sampler.learn())
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
-        let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
-        let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(&mut self.engine, &mut [data, model], &settings);
-        if !Learner::is_finite(&self.engine) {
+        let Deferred { state, weights, pending, draw, .. } = data;
+        let known = model.data_means;
+        let data = SideRows { state, weights, pending: &pending, draw, known };
+        let Deferred { state, weights, pending, draw, .. } = model;
+        let model = SideRows { state, weights, pending: &pending, draw, known: None };
+        let squares = learner.step(packed, &mut [data, model], &rates);
+        if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         }
@@ -407,13 +286,11 @@ impl<'d> Trainer<'d> {
             activity.copy_from_slice(mean);
         }
         if self.plan.center && self.plan.offset_rate > 0.0 {
-            for (l, layer) in self.machine.layers().iter().enumerate() {
-                if layer.role == Role::Hidden {
-                    learner.recenter(LayerId(l), self.plan.offset_rate);
-                }
+            for &l in &self.hidden {
+                learner.recenter(packed, l, self.plan.offset_rate);
             }
         }
-        if settings.norms {
+        if rates.norms {
             self.norms = norms(squares);
         }
         let [gradient_norm, update_ratio] = self.norms;
@@ -442,8 +319,10 @@ impl<'d> Trainer<'d> {
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
-            if self.epoch < self.plan.epochs && matches!(self.source, Presented::Anew(_)) {
-                self.feed = Feed::of(&self.machine, self.source.in_epoch(self.epoch)?)?.whole()?;
+            let source = self.source.as_ref().filter(|_| self.epoch < self.plan.epochs);
+            if let Some(source) = source {
+                let data = Cow::Owned(source.in_epoch(self.epoch)?);
+                self.feed = Feed::of(self.sampler.graph(), data)?.whole()?;
             }
             self.shuffle();
         }
@@ -468,39 +347,38 @@ impl<'d> Trainer<'d> {
         let mut gradient = data.minus(&model);
         drop(model);
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
-        let moved = Ascent {
+        let ascent = Ascent {
             penalties: &self.penalties,
             activity: &self.activity,
             centered_mean: &centered_mean,
             rate,
             momentum: self.plan.momentum.at(progress),
-        }
-        .apply(&mut self.machine, &mut gradient, self.optimizer.as_mut())?;
+        };
+        let rate_of_offsets = if self.plan.center { self.plan.offset_rate } else { 0.0 };
+        let optimizer = self.optimizer.as_mut();
+        let moved = self.sampler.change(|machine| {
+            let moved = ascent.apply(machine, &mut gradient, optimizer)?;
+            if moved.is_some() {
+                recenter(machine, &means, rate_of_offsets)?;
+            }
+            Ok::<_, Error>(moved)
+        })?;
         let Some([gradient_norm, update_ratio]) = moved else {
             let what = "the gradient holds a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         };
-        self.recenter(&means)?;
-        self.engine.refresh(&self.machine);
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
 
     /// Moments of one side.
     fn side(&mut self, progress: Progress, purpose: u64) -> Result<Moments, Error> {
         let (k, stream) = self.context(progress, purpose);
-        let context = Context {
-            machine: &self.machine,
-            engine: &self.engine,
-            offsets: None,
-            batch: &self.batch,
-            k,
-            stream,
-            defer: false,
-        };
+        let context = Context { sampler: &self.sampler, batch: &self.batch, k, stream };
         let estimator =
             if purpose == purpose::POSITIVE { &mut self.positive } else { &mut self.negative };
-        let mut moments = Moments::zeros(&self.machine);
-        estimator.estimate(&context)?.add_to(&self.machine, 1.0, &mut moments);
+        let machine = self.sampler.machine();
+        let mut moments = Moments::zeros(machine);
+        estimator.estimate(&context)?.add_to(machine, 1.0, &mut moments);
         Ok(moments)
     }
 
@@ -533,30 +411,59 @@ impl<'d> Trainer<'d> {
     }
 
     fn centered_mean(&self, means: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let layers = self.machine.layers().iter().zip(means);
+        let layers = self.sampler.machine().layers().iter().zip(means);
         layers.map(|(l, m)| m.iter().zip(&l.offset).map(|(m, o)| m - o).collect()).collect()
     }
+}
 
-    /// Lets the offsets of hidden layers follow the means of the data phase, without changing
-    /// the distribution. Those of visible layers are the means of the data already.
-    fn recenter(&mut self, means: &[Vec<f64>]) -> Result<(), Error> {
-        if !self.plan.center || self.plan.offset_rate == 0.0 {
-            return Ok(());
-        }
-        let rate = self.plan.offset_rate;
-        let offsets: Vec<Vec<f64>> = self
-            .machine
-            .layers()
-            .iter()
-            .zip(means)
-            .map(|(layer, mean)| match layer.role {
-                Role::Visible => layer.offset.clone(),
-                Role::Hidden => {
-                    layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
-                }
-            })
-            .collect();
-        self.machine.recenter(&offsets)
+/// Lets the offsets of hidden layers follow the means of the data phase, without changing
+/// the distribution. Those of visible layers are the means of the data already.
+fn recenter(machine: &mut Machine, means: &[Vec<f64>], rate: f64) -> Result<(), Error> {
+    if rate == 0.0 {
+        return Ok(());
+    }
+    let layers = machine.layers().iter().zip(means);
+    let offsets: Vec<Vec<f64>> = layers
+        .map(|(layer, mean)| match layer.role {
+            Role::Visible => layer.offset.clone(),
+            Role::Hidden => {
+                layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
+            }
+        })
+        .collect();
+    machine.recenter(&offsets)
+}
+
+impl Learner for Trainer<'_> {
+    fn step(&mut self) -> Result<StepReport, Error> {
+        self.present();
+        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn is_done(&self) -> bool {
+        self.epoch >= self.plan.epochs
+    }
+
+    fn body(&self) -> Body {
+        Body::Machine(self.machine().clone())
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint()
+    }
+
+    fn watched(&self) -> Option<Watched<'_>> {
+        Some(self.current())
+    }
+
+    fn is_parallel(&self) -> bool {
+        let rows = 2 * self.plan.batch;
+        let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
+        self.learner.is_some() && self.sampler.engine().packed().is_some_and(parallel)
     }
 }
 
@@ -587,10 +494,11 @@ impl Ascent<'_> {
         gradient: &mut Moments,
         optimizer: &mut dyn Optimizer,
     ) -> Result<Option<[f64; 2]>, Error> {
-        to_log_precision(machine, gradient);
+        to_learning_scales(machine, gradient);
         self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
         let norm = gradient.norm();
-        let update = optimizer.update(gradient, self.rate, self.momentum);
+        optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
+        let update = &*gradient;
         if !norm.is_finite() || !update.is_finite() {
             return Ok(None);
         }
@@ -601,11 +509,15 @@ impl Ascent<'_> {
     }
 }
 
-/// $\partial/\partial\ln\gamma = \gamma\,\partial/\partial\gamma$: precisions are learned on a
-/// logarithmic scale, where they cannot become negative.
-fn to_log_precision(machine: &Machine, gradient: &mut Moments) {
-    for (layer, g) in machine.layers().iter().zip(&mut gradient.precision) {
-        g.iter_mut().zip(&layer.precision).for_each(|(g, p)| *g *= p);
+/// The slopes of own parameters along the scales on which they are learned: precisions on a
+/// logarithmic one, where they cannot become negative.
+fn to_learning_scales(machine: &Machine, gradient: &mut Moments) {
+    for (layer, gradient) in machine.layers().iter().zip(&mut gradient.own) {
+        let rows = gradient.chunks_exact_mut(layer.len()).enumerate();
+        for (parameter, (k, row)) in layer.units.own_parameters().iter().zip(rows) {
+            let entries = row.iter_mut().zip(layer.own().row(k));
+            entries.for_each(|(g, own)| *g = parameter.gradient(*own, *g));
+        }
     }
 }
 
@@ -630,12 +542,16 @@ fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error
     refused
 }
 
-/// Adds `scale` times an update; precisions move on a logarithmic scale inside their bounds.
+/// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.
 fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
     for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
         add_scaled(&mut layer.bias, scale, &update.bias[l]);
-        for (g, u) in layer.precision.iter_mut().zip(&update.precision[l]) {
-            *g = (*g * (scale * u).exp()).clamp(*PRECISION.start(), *PRECISION.end());
+        let len = layer.len();
+        let rows = layer.own.chunks_exact_mut(len).zip(update.own[l].chunks_exact(len));
+        for (parameter, (own, steps)) in layer.units.own_parameters().iter().zip(rows) {
+            for (own, u) in own.iter_mut().zip(steps) {
+                *own = parameter.moved(*own, scale * u);
+            }
         }
     }
     for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {

@@ -1,6 +1,6 @@
 //! Units that are 0 or 1: $p(x = 1) = \sigma(\theta)$.
 
-use super::{Draw, x_log_x};
+use super::{Draw, inside, x_log_x};
 
 /// $\sigma(t) = 1/(1 + e^{-t})$, without overflow on either side.
 pub fn logistic(t: f64) -> f64 {
@@ -23,6 +23,16 @@ pub fn log_partition(t: f64) -> f64 {
 
 pub(super) fn entropy(p: f64) -> f64 {
     -x_log_x(p) - x_log_x(1.0 - p)
+}
+
+/// The bias with which an uncoupled unit has this mean.
+pub(super) fn bias_of_mean(mean: f64) -> f64 {
+    (inside(mean) / (1.0 - inside(mean))).ln()
+}
+
+/// The first entry that is neither 0 nor 1.
+pub(super) fn impossible(unit: &[f64]) -> Option<usize> {
+    unit.iter().position(|x| *x != 0.0 && *x != 1.0)
 }
 
 /// Maps each entry together with the uniform variate of its place.

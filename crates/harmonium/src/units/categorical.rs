@@ -27,6 +27,17 @@ pub(super) fn mode_in_place(theta: &mut [f64]) {
     set_one(theta, best);
 }
 
+/// The first entry that a unit of `q` categories cannot hold, written as one whole number or as a
+/// one-hot group.
+pub(super) fn impossible(q: usize, unit: &[f64]) -> Option<usize> {
+    if unit.len() == 1 && q > 1 {
+        return (unit[0].fract() != 0.0 || unit[0] < 0.0 || unit[0] >= q as f64).then_some(0);
+    }
+    let wrong = unit.iter().position(|x| *x != 0.0 && *x != 1.0);
+    let ones = unit.iter().filter(|x| **x == 1.0).count();
+    wrong.or((ones != 1).then(|| unit.iter().rposition(|x| *x == 1.0).unwrap_or(0)))
+}
+
 /// Writes the one-hot form of category `k`.
 pub(crate) fn set_one(entries: &mut [f64], k: usize) {
     entries.fill(0.0);

@@ -3,28 +3,72 @@
 //! The precision $\gamma$ is learned and kept inside [`PRECISION`]: an unbounded one shrinks the
 //! noise onto single samples, or drifts through zero where the density no longer normalises.
 
-use super::Draw;
+use super::{Draw, LearningScale, OwnParameter, OwnParameters};
 use std::ops::RangeInclusive;
 
 /// Where learned precisions are kept: standard deviations from 0.01 to 10.
 pub const PRECISION: RangeInclusive<f64> = 1e-2..=1e4;
 
-pub(super) fn mean_in_place(theta: &mut [f64], precision: &[f64]) {
-    theta.iter_mut().zip(precision).for_each(|(t, g)| *t /= g);
+/// $\gamma$, with the statistic $\tfrac12 x^2$.
+pub(super) static OWN: [OwnParameter; 1] =
+    [OwnParameter { name: "precision", start: 1.0, bounds: PRECISION, scale: LearningScale::Log }];
+
+fn precision(own: OwnParameters<'_>) -> &[f64] {
+    own.row(0)
 }
 
-pub(super) fn sample_in_place(theta: &mut [f64], precision: &[f64], draw: Draw) {
-    for (i, (t, g)) in theta.iter_mut().zip(precision).enumerate() {
+pub(super) fn mean_in_place(theta: &mut [f64], own: OwnParameters<'_>) {
+    theta.iter_mut().zip(precision(own)).for_each(|(t, g)| *t /= g);
+}
+
+pub(super) fn sample_in_place(theta: &mut [f64], own: OwnParameters<'_>, draw: Draw) {
+    for (i, (t, g)) in theta.iter_mut().zip(precision(own)).enumerate() {
         *t = *t / g + draw.stream.normal(draw.site, draw.start + i) / g.sqrt();
     }
 }
 
-pub(super) fn log_partition(theta: &[f64], precision: &[f64]) -> f64 {
+pub(super) fn log_partition(theta: &[f64], own: OwnParameters<'_>) -> f64 {
     let unit = |(t, g): (&f64, &f64)| 0.5 * (t * t / g + (std::f64::consts::TAU / g).ln());
-    theta.iter().zip(precision).map(unit).sum()
+    theta.iter().zip(precision(own)).map(unit).sum()
 }
 
 /// $\tfrac12\ln(2\pi e/\gamma)$ for each unit: the entropy of $N(\cdot, 1/\gamma)$.
-pub(super) fn entropy(precision: &[f64]) -> f64 {
-    precision.iter().map(|g| 0.5 * (1.0 + (std::f64::consts::TAU / g).ln())).sum()
+pub(super) fn entropy(own: OwnParameters<'_>) -> f64 {
+    precision(own).iter().map(|g| 0.5 * (1.0 + (std::f64::consts::TAU / g).ln())).sum()
+}
+
+/// $c\cdot\tfrac12 x^2$.
+pub(super) fn own_term(coefficient: f64, x: f64) -> f64 {
+    0.5 * coefficient * x * x
+}
+
+/// $c\cdot\tfrac12\langle x^2\rangle$.
+pub(super) fn own_of_square(coefficient: f64, square: f64) -> f64 {
+    0.5 * coefficient * square
+}
+
+/// $c\cdot\tfrac12/\gamma$ of one unit: $\langle x^2\rangle = m^2 + 1/\gamma$.
+pub(super) fn own_spread(coefficient: f64, own: OwnParameters<'_>, i: usize) -> f64 {
+    0.5 * coefficient / precision(own)[i]
+}
+
+/// $\gamma$ times half the variance $1/\gamma$, for each unit.
+pub(super) fn spread_energy(own: OwnParameters<'_>) -> f64 {
+    0.5 * precision(own).len() as f64
+}
+
+/// $\gamma$: the own energy's second derivative.
+pub(super) fn curvature(own: OwnParameters<'_>) -> &[f64] {
+    precision(own)
+}
+
+/// The precisions at which uncoupled units have these variances.
+pub(super) fn set_own_from_variance(own: &mut [f64], variance: &[f64]) {
+    for (g, v) in own.iter_mut().zip(variance) {
+        *g = OWN[0].within(1.0 / v.max(f64::MIN_POSITIVE));
+    }
+}
+
+pub(super) fn bias_of_means(means: &[f64], own: OwnParameters<'_>) -> Vec<f64> {
+    means.iter().zip(precision(own)).map(|(m, g)| m * g).collect()
 }

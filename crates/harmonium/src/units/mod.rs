@@ -2,8 +2,10 @@
 //!
 //! Given the rest of the machine the units of a layer are independent, and
 //! $p(x_i \mid \text{rest}) \propto e^{\theta_i x_i - E_i(x_i)}$ with the natural parameter
-//! $\theta = b + I$. A kind of unit is therefore described by its domain and its own quadratic
-//! energy: samplers, estimators and evaluators never look at the kind, they call four verbs.
+//! $\theta = b + I$. A kind of unit is therefore described by its domain and its own energy:
+//! samplers, estimators and evaluators never look at the kind. They call four verbs, and ask how
+//! values are stored ([`Units::storage`]), whether they can be enumerated ([`Units::is_finite`]) and
+//! which parameters a unit owns ([`Units::own_parameters`]).
 //!
 //! | kind | values | own energy | `mean` | `log_partition` |
 //! |---|---|---|---|---|
@@ -15,7 +17,10 @@
 pub mod binary;
 pub mod categorical;
 pub mod gaussian;
+mod own;
 pub mod spin;
+
+pub use own::{LearningScale, OwnParameter, OwnParameters};
 
 use harmonium_kernels::random::{Site, Stream};
 use harmonium_kernels::softplus::sum_softplus;
@@ -37,6 +42,32 @@ pub enum Units {
     },
     /// Real values with a precision of their own.
     Gaussian,
+}
+
+/// How the values of a layer are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Each entry is a bit, independent of the others of its layer given the rest.
+    Bits,
+    /// Each entry is a bit; one of each group is set.
+    OneHot,
+    /// Real numbers.
+    Reals,
+}
+
+/// Values as bits $u$ in other coordinates, $x = s u + t$.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BitCoordinates {
+    /// $s$: how far the two values are apart.
+    pub scale: f64,
+    /// $t$: the value of a bit that is off.
+    pub shift: f64,
+}
+
+impl BitCoordinates {
+    /// Values that are 0 and 1 themselves.
+    pub const PLAIN: Self = Self { scale: 1.0, shift: 0.0 };
 }
 
 /// Which variates a piece of a layer uses.
@@ -73,9 +104,138 @@ impl Units {
         }
     }
 
-    /// Whether the units take finitely many values.
-    pub fn is_discrete(self) -> bool {
-        self != Self::Gaussian
+    /// How the values are kept.
+    pub fn storage(self) -> Storage {
+        match self {
+            Self::Binary | Self::Spin => Storage::Bits,
+            Self::Categorical { .. } => Storage::OneHot,
+            Self::Gaussian => Storage::Reals,
+        }
+    }
+
+    /// Whether a unit takes finitely many values, so that [`Units::configurations`] lists them and
+    /// sums over it cannot diverge.
+    pub fn is_finite(self) -> bool {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => true,
+            Self::Gaussian => false,
+        }
+    }
+
+    /// The coordinates in which rows of the layer are packed bits; `None` if they cannot be.
+    pub fn bit_coordinates(self) -> Option<BitCoordinates> {
+        match self {
+            Self::Binary | Self::Categorical { .. } => Some(BitCoordinates::PLAIN),
+            Self::Spin => Some(spin::COORDINATES),
+            Self::Gaussian => None,
+        }
+    }
+
+    /// Whether each entry is a unit of its own that is 0 or 1.
+    pub fn is_zero_or_one(self) -> bool {
+        self.storage() == Storage::Bits && self.bit_coordinates() == Some(BitCoordinates::PLAIN)
+    }
+
+    /// The parameters that each unit owns besides its bias. The energy is linear in them:
+    /// $E_l(x) = \sum_k \text{own}_k s_k(x) - b^\top x$.
+    pub fn own_parameters(self) -> &'static [OwnParameter] {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => &[],
+            Self::Gaussian => &gaussian::OWN,
+        }
+    }
+
+    /// $c\,s_k(x)$: a coefficient times the statistic of the own parameter `k`.
+    pub fn own_term(self, k: usize, coefficient: f64, x: f64) -> f64 {
+        debug_assert!(k < self.own_parameters().len(), "{self:?} units own no parameter {k}");
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
+            Self::Gaussian => gaussian::own_term(coefficient, x),
+        }
+    }
+
+    /// $c\langle s_k\rangle$ where $\langle x^2\rangle$ is what is known of a unit.
+    pub(crate) fn own_of_square(self, k: usize, coefficient: f64, square: f64) -> f64 {
+        debug_assert!(k < self.own_parameters().len(), "{self:?} units own no parameter {k}");
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
+            Self::Gaussian => gaussian::own_of_square(coefficient, square),
+        }
+    }
+
+    /// $c\,(\langle s_k\rangle - s_k(m))$ of entry `i` where only its mean $m$ is kept: what the
+    /// spread around the mean adds to the statistic.
+    pub(crate) fn own_spread(
+        self,
+        k: usize,
+        coefficient: f64,
+        own: OwnParameters<'_>,
+        i: usize,
+    ) -> f64 {
+        debug_assert!(k < self.own_parameters().len(), "{self:?} units own no parameter {k}");
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
+            Self::Gaussian => gaussian::own_spread(coefficient, own, i),
+        }
+    }
+
+    /// $\sum_k \text{own}_k(\langle s_k\rangle - s_k(m))$ over the entries: what the own energy at
+    /// the means lacks.
+    pub(crate) fn spread_energy(self, own: OwnParameters<'_>) -> f64 {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
+            Self::Gaussian => gaussian::spread_energy(own),
+        }
+    }
+
+    /// $\sum_i \sum_k \text{own}_{ki} s_k(x_i)$: the own energy without the bias.
+    pub(crate) fn own_energy(self, own: OwnParameters<'_>, x: &[f64]) -> f64 {
+        let row = |k: usize| -> f64 {
+            own.row(k).iter().zip(x).map(|(&c, &x)| self.own_term(k, c, x)).sum()
+        };
+        (0..self.own_parameters().len()).map(row).sum()
+    }
+
+    /// The second derivative of the own energy of each entry, where sums over states are Gaussian
+    /// integrals; `None` for the other kinds.
+    pub(crate) fn curvature(self, own: OwnParameters<'_>) -> Option<&[f64]> {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => None,
+            Self::Gaussian => Some(gaussian::curvature(own)),
+        }
+    }
+
+    /// Sets own parameters such that uncoupled units have the variances of the data.
+    pub(crate) fn set_own_from_variance(self, own: &mut [f64], variance: &[f64]) {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } => {}
+            Self::Gaussian => gaussian::set_own_from_variance(own, variance),
+        }
+    }
+
+    /// The biases with which uncoupled units have these means; probabilities are kept off 0 and 1
+    /// by `1e-3`.
+    pub(crate) fn bias_of_means(self, means: &[f64], own: OwnParameters<'_>) -> Vec<f64> {
+        match self {
+            Self::Binary => means.iter().map(|&m| binary::bias_of_mean(m)).collect(),
+            Self::Spin => means.iter().map(|&m| spin::bias_of_mean(m)).collect(),
+            Self::Categorical { .. } => means.iter().map(|&m| inside(m).ln()).collect(),
+            Self::Gaussian => gaussian::bias_of_means(means, own),
+        }
+    }
+
+    /// The first entry of a unit that it cannot hold. A categorical unit may be given as one whole
+    /// number.
+    pub(crate) fn impossible(self, unit: &[f64]) -> Option<usize> {
+        if let Some(i) = unit.iter().position(|x| !x.is_finite()) {
+            return Some(i);
+        }
+        match self {
+            Self::Binary => binary::impossible(unit),
+            Self::Spin => spin::impossible(unit),
+            Self::Categorical { q } => categorical::impossible(q, unit),
+            Self::Gaussian => None,
+        }
     }
 
     /// Whether entries `i` and `j` of a layer belong to one unit.
@@ -83,16 +243,16 @@ impl Units {
         i / self.group() == j / self.group()
     }
 
-    /// Writes $E[x \mid \theta]$ over `theta`. `precision` is that of the Gaussian entries, and
-    /// empty for the other kinds; so in the other verbs.
-    pub fn mean_in_place(self, theta: &mut [f64], precision: &[f64]) {
+    /// Writes $E[x \mid \theta]$ over `theta`. `own` are the own parameters of the same entries; so
+    /// in the other verbs.
+    pub fn mean_in_place(self, theta: &mut [f64], own: OwnParameters<'_>) {
         match self {
             Self::Binary => binary::mean_in_place(theta),
             Self::Spin => spin::mean_in_place(theta),
             Self::Categorical { q } => {
                 theta.chunks_exact_mut(q).for_each(categorical::mean_in_place);
             }
-            Self::Gaussian => gaussian::mean_in_place(theta, precision),
+            Self::Gaussian => gaussian::mean_in_place(theta, own),
         }
     }
 
@@ -100,7 +260,7 @@ impl Units {
     ///
     /// A variate belongs to a position, so the result does not depend on the order in which units
     /// are visited.
-    pub fn sample_in_place(self, theta: &mut [f64], precision: &[f64], draw: Draw) {
+    pub fn sample_in_place(self, theta: &mut [f64], own: OwnParameters<'_>, draw: Draw) {
         match self {
             Self::Binary => binary::sample_in_place(theta, draw),
             Self::Spin => spin::sample_in_place(theta, draw),
@@ -110,39 +270,39 @@ impl Units {
                     categorical::sample_in_place(theta, draw.stream.uniform(draw.site, unit));
                 }
             }
-            Self::Gaussian => gaussian::sample_in_place(theta, precision, draw),
+            Self::Gaussian => gaussian::sample_in_place(theta, own, draw),
         }
     }
 
     /// Replaces `theta` by the most probable value; ties go to the lower one.
-    pub fn mode_in_place(self, theta: &mut [f64], precision: &[f64]) {
+    pub fn mode_in_place(self, theta: &mut [f64], own: OwnParameters<'_>) {
         match self {
             Self::Binary => theta.iter_mut().for_each(|t| *t = f64::from(*t > 0.0)),
             Self::Spin => theta.iter_mut().for_each(|t| *t = if *t > 0.0 { 1.0 } else { -1.0 }),
             Self::Categorical { q } => {
                 theta.chunks_exact_mut(q).for_each(categorical::mode_in_place);
             }
-            Self::Gaussian => gaussian::mean_in_place(theta, precision),
+            Self::Gaussian => gaussian::mean_in_place(theta, own),
         }
     }
 
     /// $\ln \sum_x e^{\theta x - E_l(x)}$ over the units of the layer, an integral for real ones.
-    pub fn log_partition(self, theta: &[f64], precision: &[f64]) -> f64 {
+    pub fn log_partition(self, theta: &[f64], own: OwnParameters<'_>) -> f64 {
         match self {
             Self::Binary => sum_softplus(theta),
             Self::Spin => theta.iter().map(|&t| spin::log_partition(t)).sum(),
             Self::Categorical { q } => theta.chunks_exact(q).map(log_sum_exp).sum(),
-            Self::Gaussian => gaussian::log_partition(theta, precision),
+            Self::Gaussian => gaussian::log_partition(theta, own),
         }
     }
 
     /// The entropy of independent units with means `mean`; Gaussian ones have variance $1/\gamma$.
-    pub fn entropy(self, mean: &[f64], precision: &[f64]) -> f64 {
+    pub fn entropy(self, mean: &[f64], own: OwnParameters<'_>) -> f64 {
         match self {
             Self::Binary => mean.iter().map(|&m| binary::entropy(m)).sum(),
             Self::Spin => mean.iter().map(|&m| binary::entropy(0.5 * (1.0 + m))).sum(),
             Self::Categorical { .. } => mean.iter().map(|&m| -x_log_x(m)).sum(),
-            Self::Gaussian => gaussian::entropy(precision),
+            Self::Gaussian => gaussian::entropy(own),
         }
     }
 
@@ -166,6 +326,11 @@ impl Units {
             Self::Categorical { q } => 1.0 / q as f64,
         }
     }
+}
+
+/// A probability, kept off 0 and 1.
+fn inside(p: f64) -> f64 {
+    p.clamp(1e-3, 1.0 - 1e-3)
 }
 
 /// $x \ln x$, continued by 0 at 0.

@@ -1,9 +1,8 @@
 //! Bad input gets a typed error with the numbers in it, and never a panic.
 
 use harmonium::Error;
-use harmonium::machine::{
-    Batch, Coupling, Engine, Layer, LayerId, Machine, Matrix, Role, State, Triangle,
-};
+use harmonium::engine::Engine;
+use harmonium::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle};
 use harmonium::models::{Bm, Dbm, Lateral, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, MeanField, Tempering, gibbs, mean_field};
@@ -47,7 +46,7 @@ fn machines_that_do_not_fit_are_named() {
     short[1].bias.pop();
     assert_eq!(message(short, vec![]), "the offset of layer `b` must have 2 entries, found 3");
     let mut negative = vec![layer("g", Units::Gaussian, 2)];
-    negative[0].precision[1] = -1.0;
+    negative[0].own[1] = -1.0;
     assert_eq!(message(negative, vec![]), "the precision of `g` holds -1 at entry 1");
     let inside = Triangle::from_fn(6, |i, j| f64::from(u8::from((i, j) == (3, 5)))).unwrap();
     let inside = Coupling::lateral(LayerId(0), inside);

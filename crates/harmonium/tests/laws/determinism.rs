@@ -1,8 +1,10 @@
 //! The same seed gives the same bits, whatever the number of threads.
 
 use crate::machines::all;
+use harmonium::Error;
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
-use harmonium::machine::{Engine, Machine, Precision};
+use harmonium::machine::Machine;
 use harmonium::models::{Dbm, curie_weiss, ising_torus};
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
@@ -16,8 +18,7 @@ fn on_threads<R: Send>(n: usize, work: impl FnOnce() -> R + Send) -> R {
 
 /// All parameters, bit by bit.
 fn bits(machine: &Machine) -> Vec<u64> {
-    let layers =
-        machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.precision).chain(&l.offset));
+    let layers = machine.layers().iter().flat_map(|l| l.bias.iter().chain(&l.own).chain(&l.offset));
     let weights = machine.couplings().iter().flat_map(|c| c.weights.entries());
     layers.chain(weights).chain([&machine.constant()]).map(|x| x.to_bits()).collect()
 }
@@ -52,9 +53,9 @@ fn watched(plan: &Plan, observers: &mut [&mut dyn Observer]) -> Machine {
 struct Looks;
 
 impl Observer for Looks {
-    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        assert!(view.machine().n_parameters() > 0);
-        ControlFlow::Continue(())
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        assert!(view.machine()?.n_parameters() > 0);
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -111,8 +112,8 @@ fn lateral_sweeps_give_the_same_bits_on_1_2_and_7_threads() {
     let torus = ising_torus(24, 0.4).unwrap().into_machine();
     let dense = curie_weiss(150, 1.2).unwrap().into_machine();
     for machine in [torus, dense] {
-        for precision in [Precision::F64, Precision::F32, Precision::I16] {
-            let engine = Engine::with_precision(&machine, precision);
+        for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
+            let engine = Engine::with_arithmetic(&machine, precision);
             let run = |n| {
                 let mut chains = Chains::new(&machine, 300, Stream::new(1)).unwrap();
                 on_threads(n, || chains.advance(&machine, &engine, 3, Stream::new(2))).unwrap();

@@ -1,7 +1,8 @@
 //! Diagnostics of chains say what is known of them exactly.
 
+use harmonium::engine::Engine;
 use harmonium::evaluation::diagnostics::{Mixing, Travel, Watch};
-use harmonium::machine::{Base, Coupling, Engine, LayerId, Machine, State, Triangle};
+use harmonium::machine::{Base, Coupling, LayerId, Machine, State, Triangle};
 use harmonium::machine::{Layer, Role};
 use harmonium::models::Rbm;
 use harmonium::random::{Site, Stream};

@@ -13,7 +13,7 @@ fn energy_by_definition(machine: &Machine, x: &State, row: usize) -> f64 {
         let layer = machine.layer(l);
         for (i, x) in x.row(l, row).iter().enumerate() {
             energy -= layer.bias[i] * x;
-            if let Some(g) = layer.precision.get(i) {
+            if let Some(g) = layer.own.get(i) {
                 energy += 0.5 * g * x * x;
             }
         }
@@ -77,7 +77,7 @@ fn conditionals_are_energy_differences() {
                     for i in range {
                         let (old, new) = (x.row(l, row)[i], values[i]);
                         expected -= theta[i] * (new - old);
-                        if let Some(g) = layer.precision.get(i) {
+                        if let Some(g) = layer.own.get(i) {
                             expected += 0.5 * g * (new * new - old * old);
                         }
                     }
@@ -136,7 +136,7 @@ fn a_base_from_means_has_these_means() {
         let flat = machine.temper(&base, 0.0).unwrap();
         for (layer, mean) in flat.layers().iter().zip(&means) {
             let mut found = layer.bias.clone();
-            layer.units.mean_in_place(&mut found, &layer.precision);
+            layer.units.mean_in_place(&mut found, layer.own());
             for (a, b) in mean.iter().zip(&found) {
                 assert_close(*a, *b, 1e-12, &name);
             }
@@ -177,7 +177,7 @@ fn free_energy_integrates_gaussian_layers() {
     for (name, machine) in crate::machines::gaussian() {
         let x = some_states(&machine, 5, 6);
         let summed: Vec<LayerId> =
-            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_discrete()).collect();
+            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
         let held = machine.layer_ids().filter(|l| !summed.contains(l));
         let exact = exact::log_sums(&machine, &Clamp::layers(held), &x).unwrap();
         match machine.free_energy_over(&summed, &x) {

@@ -1,7 +1,7 @@
 //! The oracle itself, against sums written out and numbers known from elsewhere.
 
 use crate::machines::{
-    all, assert_close, assert_gradient, discrete, every_state, gaussian, some_states,
+    all, assert_close, assert_gradient, discrete, every_state, gaussian, named, some_states,
 };
 use harmonium::Error;
 use harmonium::exact;
@@ -69,9 +69,9 @@ fn moments_are_weighted_averages_of_products() {
             for i in 0..machine.layer(l).len() {
                 let mean = average(&|r| x.row(l, r)[i]);
                 assert_close(mean, moments.bias[l.0][i], 1e-12, &name);
-                if !machine.layer(l).precision.is_empty() {
+                if !machine.layer(l).own.is_empty() {
                     let square = average(&|r| -0.5 * x.row(l, r)[i].powi(2));
-                    assert_close(square, moments.precision[l.0][i], 1e-12, &name);
+                    assert_close(square, moments.own[l.0][i], 1e-12, &name);
                 }
             }
         }
@@ -100,10 +100,10 @@ fn moments_are_weighted_averages_of_products() {
 fn gaussian_sums_agree_with_quadrature() {
     for (name, machine) in gaussian() {
         let x = some_states(&machine, 2, 13);
-        let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_discrete());
+        let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_finite());
         let real: Vec<(LayerId, usize)> = machine
             .layer_ids()
-            .filter(|&l| !machine.layer(l).units.is_discrete())
+            .filter(|&l| !machine.layer(l).units.is_finite())
             .flat_map(|l| (0..machine.layer(l).len()).map(move |i| (l, i)))
             .collect();
         let (n, h) = (240_usize, 0.125);
@@ -148,7 +148,7 @@ fn exact_gradients_are_slopes_of_the_exact_log_likelihood() {
 #[test]
 fn strong_couplings_do_not_overflow() {
     // Inputs of several hundred: beyond what exponentials can hold.
-    let (_, machine) = discrete().remove(0);
+    let machine = named("rbm of binary");
     let mut step = Moments::zeros(&machine);
     step.weights[0].fill(500.0);
     step.bias[1].fill(300.0);
@@ -226,7 +226,7 @@ fn a_machine_without_couplings_factorises() {
         let mut flat = machine.temper(&base, 0.0).unwrap();
         flat = flat.with_constant(0.0).unwrap();
         let softplus: f64 =
-            flat.layers().iter().map(|l| l.units.log_partition(&l.bias, &l.precision)).sum();
+            flat.layers().iter().map(|l| l.units.log_partition(&l.bias, l.own())).sum();
         assert_close(softplus, exact::log_partition(&flat).unwrap(), 1e-12, &name);
     }
 }
@@ -234,8 +234,7 @@ fn a_machine_without_couplings_factorises() {
 #[test]
 fn without_laterals_a_general_machine_is_the_rbm() {
     for units in [Units::Binary, Units::Spin, Units::Categorical { q: 3 }] {
-        let rbm =
-            discrete().into_iter().find(|m| m.0 == format!("rbm of {}", units.name())).unwrap().1;
+        let rbm = named(&format!("rbm of {}", units.name()));
         let mut couplings = rbm.couplings().to_vec();
         for l in rbm.layer_ids() {
             couplings.push(Coupling::lateral(l, Triangle::zeros(rbm.layer(l).len()).unwrap()));

@@ -1,11 +1,10 @@
 //! Mean field and its bound.
 
-use crate::machines::{all, assert_close, assert_gradient, discrete, noise, some_states};
+use crate::machines::{all, assert_close, assert_gradient, named, noise, some_states};
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::bound;
 use harmonium::exact;
-use harmonium::machine::{
-    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, State, Triangle,
-};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, State, Triangle};
 use harmonium::models::{Bm, Dbm, Lateral};
 use harmonium::moments::Moments;
 use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};
@@ -19,7 +18,7 @@ fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
         for row in 0..x.n_rows() {
             let theta = |i: usize| 3.0 * noise(seed, (l.0 * 50 + row) * 20 + i);
             let mut means: Vec<f64> = (0..layer.len()).map(theta).collect();
-            layer.units.mean_in_place(&mut means, &layer.precision);
+            layer.units.mean_in_place(&mut means, layer.own());
             q.set_row(l, row, &means).unwrap();
         }
     }
@@ -30,7 +29,7 @@ fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
 fn with_discrete_hidden() -> Vec<(String, Machine)> {
     let hidden_discrete = |m: &Machine| {
         let clamp = Clamp::visible(m);
-        m.layer_ids().all(|l| clamp.holds_layer(l) || m.layer(l).units.is_discrete())
+        m.layer_ids().all(|l| clamp.holds_layer(l) || m.layer(l).units.is_finite())
     };
     all().into_iter().filter(|(_, m)| hidden_discrete(m) && m.layers().len() > 1).collect()
 }
@@ -152,7 +151,7 @@ fn the_fixed_point_is_stationary_and_reported() {
 /// the way to the mean.
 #[test]
 fn a_damped_sweep_goes_part_of_the_way() {
-    let (name, machine) = discrete().remove(0);
+    let machine = named("rbm of binary");
     let engine = Engine::new(&machine);
     let clamp = Clamp::visible(&machine);
     let start = random_means(&machine, &some_states(&machine, 3, 23), 6);
@@ -163,12 +162,12 @@ fn a_damped_sweep_goes_part_of_the_way() {
         (q, report.change)
     };
     let ((full, whole_change), (damped, change)) = (sweep(0.0), sweep(0.75));
-    assert_close(0.25 * whole_change, change, 1e-12, &name);
+    assert_close(0.25 * whole_change, change, 1e-12, "one sweep");
     for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
         for row in 0..3 {
             let ends = start.row(l, row).iter().zip(full.row(l, row));
             for ((old, new), found) in ends.zip(damped.row(l, row)) {
-                assert_close(0.75 * old + 0.25 * new, *found, 1e-12, &name);
+                assert_close(0.75 * old + 0.25 * new, *found, 1e-12, "one sweep");
             }
         }
     }
@@ -176,7 +175,7 @@ fn a_damped_sweep_goes_part_of_the_way() {
 
 #[test]
 fn what_has_not_converged_says_so() {
-    let (_, machine) = discrete().into_iter().find(|m| m.0 == "lateral of binary").unwrap();
+    let machine = named("lateral of binary");
     let engine = Engine::new(&machine);
     let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
     let one = MeanField { tolerance: 1e-12, max_sweeps: 1, damping: 0.0 };
@@ -310,24 +309,24 @@ fn every_precision_finds_the_same_fixed_point() {
         let x = some_states(&machine, 150, 27);
         for damping in [0.0, 0.3] {
             let settings = MeanField { tolerance: 1e-6, max_sweeps: 500, damping };
-            let found = |precision: Precision| {
-                let engine = Engine::with_precision(&machine, precision);
+            let found = |precision: Arithmetic| {
+                let engine = Engine::with_arithmetic(&machine, precision);
                 let mut q = x.clone();
                 let report = mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
                 (q, report)
             };
-            let (exact, slow) = found(Precision::F64);
-            for precision in [Precision::F32, Precision::I16] {
+            let (exact, slow) = found(Arithmetic::F64);
+            for precision in [Arithmetic::F32, Arithmetic::I16] {
                 let (q, report) = found(precision);
                 assert_eq!(report.unconverged, 0, "{name}");
                 rested_early |= report.mean_sweeps < report.sweeps as f64;
                 let apart = (report.mean_sweeps - slow.mean_sweeps).abs() / slow.mean_sweeps;
                 // Means of 14 bits move in steps of 6e-5: the last sweeps to 1e-6 are others.
-                let alike = if precision == Precision::I16 { 0.3 } else { 0.1 };
+                let alike = if precision == Arithmetic::I16 { 0.3 } else { 0.1 };
                 assert!(apart < alike, "{name}: {report:?} {slow:?}");
                 for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
                     // A layer that the data drives takes quantised weights for its first part.
-                    let tolerance = if precision == Precision::I16 { 1e-2 } else { 3e-5 };
+                    let tolerance = if precision == Arithmetic::I16 { 1e-2 } else { 3e-5 };
                     for (a, b) in q.layer(l).iter().zip(exact.layer(l)) {
                         assert_close(*a, *b, tolerance, &format!("{name}, {precision:?}"));
                     }
@@ -342,11 +341,11 @@ fn every_precision_finds_the_same_fixed_point() {
 /// their offsets: on a chain and wherever several layers are held, in every precision.
 #[test]
 fn a_start_outwards_takes_what_is_known_and_offsets_for_the_rest() {
-    let precisions = [(Precision::F64, 1e-12), (Precision::F32, 3e-6), (Precision::I16, 1e-2)];
+    let precisions = [(Arithmetic::F64, 1e-12), (Arithmetic::F32, 3e-6), (Arithmetic::I16, 1e-2)];
     for ((name, machine), (precision, tolerance)) in
         all().into_iter().flat_map(|m| precisions.map(|p| (m.clone(), p)))
     {
-        let engine = Engine::with_precision(&machine, precision);
+        let engine = Engine::with_arithmetic(&machine, precision);
         let clamp = Clamp::visible(&machine);
         let mut q = some_states(&machine, 3, 28);
         start_outwards(&machine, &engine, &clamp, &mut q).unwrap();
@@ -370,7 +369,7 @@ fn a_start_outwards_takes_what_is_known_and_offsets_for_the_rest() {
                 }
                 let layer = machine.layer(l);
                 let mut expected = machine.theta(l, &alone, 0).unwrap();
-                layer.units.mean_in_place(&mut expected, &layer.precision);
+                layer.units.mean_in_place(&mut expected, layer.own());
                 for (a, b) in q.row(l, row).iter().zip(&expected) {
                     assert_close(*a, *b, tolerance, &format!("{name}, {precision:?}"));
                 }

@@ -1,9 +1,9 @@
 //! The kernels do what the reference does: products, samples and whole steps of learning.
 
 use crate::machines::{all, discrete, noise, some_states};
-use harmonium::machine::{
-    Coupling, Engine, Layer, LayerId, Machine, Matrix, Precision, Role, State,
-};
+use harmonium::Error;
+use harmonium::engine::{Arithmetic, Engine};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Dbm, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, conditional_means, gibbs};
@@ -15,12 +15,12 @@ use harmonium_data::{Binarize, Dataset, Table};
 use std::ops::ControlFlow;
 
 /// How far a mean of units between 0 and 1 may be off.
-const TOLERANCE: [(Precision, f64); 2] = [(Precision::F32, 2e-6), (Precision::I16, 1e-3)];
+const TOLERANCE: [(Arithmetic, f64); 2] = [(Arithmetic::F32, 2e-6), (Arithmetic::I16, 1e-3)];
 
 /// Largest difference between the conditional means of two engines, over all layers.
-fn largest_difference(machine: &Machine, x: &State, precision: Precision) -> f64 {
+fn largest_difference(machine: &Machine, x: &State, precision: Arithmetic) -> f64 {
     let reference = Engine::new(machine);
-    let engine = Engine::with_precision(machine, precision);
+    let engine = Engine::with_arithmetic(machine, precision);
     let mut worst = 0.0_f64;
     for l in machine.layer_ids() {
         let means = |e| conditional_means(machine, e, &Clamp::none(), x, &[l]).unwrap();
@@ -85,10 +85,10 @@ fn products_reach_over_panels_and_blocks() {
 fn sampling_by_the_kernels_respects_what_is_held() {
     for (name, machine) in discrete() {
         let clamp = Clamp::visible(&machine);
-        for precision in [Precision::F32, Precision::I16] {
+        for precision in [Arithmetic::F32, Arithmetic::I16] {
             let mut x = some_states(&machine, 12, 3);
             let before = x.clone();
-            let engine = Engine::with_precision(&machine, precision);
+            let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &clamp, &mut x, 2, Stream::new(5)).unwrap();
             for l in machine.visible_layers() {
                 assert_eq!(x.layer(l), before.layer(l), "{name} {precision:?}");
@@ -248,9 +248,13 @@ fn what_nothing_moves_rests() {
 struct StopAfter(usize);
 
 impl Observer for StopAfter {
-    fn updated(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+    fn updated(&mut self, _: &View<'_>) -> Result<ControlFlow<String>, Error> {
         self.0 -= 1;
-        if self.0 == 0 { ControlFlow::Break("enough".into()) } else { ControlFlow::Continue(()) }
+        Ok(if self.0 == 0 {
+            ControlFlow::Break("enough".into())
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::machines::assert_close;
 use crate::statistics::assert_mean;
+use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
-use harmonium::machine::{Engine, LayerId, Precision};
+use harmonium::machine::LayerId;
 use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 use harmonium::random::Stream;
 use harmonium::sampling::Chains;
@@ -73,8 +74,8 @@ fn large_tori_have_kaufmans_energy() {
     let (side, k, h) = (32, 0.3, 1e-5);
     let expected = (kaufman(side, k + h) - kaufman(side, k - h)) / (2.0 * h);
     let torus = ising_torus(side, k).unwrap().into_machine();
-    for precision in [Precision::F64, Precision::F32, Precision::I16] {
-        let engine = Engine::with_precision(&torus, precision);
+    for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
+        let engine = Engine::with_arithmetic(&torus, precision);
         let mut chains = Chains::new(&torus, 200, Stream::new(61)).unwrap();
         chains.advance(&torus, &engine, 100, Stream::new(62)).unwrap();
         let energies = torus.energies(chains.state()).unwrap();

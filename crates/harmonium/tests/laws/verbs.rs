@@ -2,8 +2,9 @@
 
 use crate::machines::{assert_close, noise};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::machine::{Layer, Role};
 use harmonium::random::{Site, Stream};
-use harmonium::units::{Draw, Units};
+use harmonium::units::{Draw, OwnParameters, Storage, Units};
 
 const DISCRETE: [Units; 4] =
     [Units::Binary, Units::Spin, Units::Categorical { q: 3 }, Units::Categorical { q: 5 }];
@@ -27,7 +28,7 @@ fn means_and_partition_functions_are_sums_over_configurations() {
         for seed in 0..20 {
             let theta = theta(units, seed);
             let mut mean = theta.clone();
-            units.mean_in_place(&mut mean, &[]);
+            units.mean_in_place(&mut mean, OwnParameters::NONE);
             let mut log_z = 0.0;
             for (t, m) in theta.chunks(units.group()).zip(mean.chunks(units.group())) {
                 let (p, l) = weights(units, t);
@@ -38,7 +39,12 @@ fn means_and_partition_functions_are_sums_over_configurations() {
                     assert_close(expected, *m, 1e-12, units.name());
                 }
             }
-            assert_close(log_z, units.log_partition(&theta, &[]), 1e-12, units.name());
+            assert_close(
+                log_z,
+                units.log_partition(&theta, OwnParameters::NONE),
+                1e-12,
+                units.name(),
+            );
         }
     }
 }
@@ -49,7 +55,7 @@ fn the_mode_is_the_most_probable_configuration() {
         for seed in 0..20 {
             let theta = theta(units, seed);
             let mut mode = theta.clone();
-            units.mode_in_place(&mut mode, &[]);
+            units.mode_in_place(&mut mode, OwnParameters::NONE);
             for (t, m) in theta.chunks(units.group()).zip(mode.chunks(units.group())) {
                 let (p, _) = weights(units, t);
                 let best = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
@@ -57,7 +63,7 @@ fn the_mode_is_the_most_probable_configuration() {
             }
         }
         let mut tie = vec![0.0; units.group()];
-        units.mode_in_place(&mut tie, &[]);
+        units.mode_in_place(&mut tie, OwnParameters::NONE);
         assert_eq!(tie, units.configurations().unwrap().0[0], "ties go to the lower value");
     }
 }
@@ -72,7 +78,11 @@ fn samples_have_the_probabilities_of_the_configurations() {
         for row in 0..20_000 {
             let site = Site { row, sweep: 1, lane: 2 };
             let mut x = theta.clone();
-            units.sample_in_place(&mut x, &[], Draw { stream: Stream::new(5), site, start: 0 });
+            units.sample_in_place(
+                &mut x,
+                OwnParameters::NONE,
+                Draw { stream: Stream::new(5), site, start: 0 },
+            );
             for (counts, x) in counts.iter_mut().zip(x.chunks(group)) {
                 counts[configurations.iter().position(|c| c == x).unwrap()] += 1.0;
             }
@@ -87,15 +97,15 @@ fn samples_have_the_probabilities_of_the_configurations() {
 fn a_piece_of_a_layer_draws_what_the_whole_would() {
     for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
         let theta = theta(units, 4);
-        let precision = if units.is_discrete() { vec![] } else { vec![0.7; theta.len()] };
+        let own = vec![0.7; theta.len() * units.own_parameters().len()];
+        let own = OwnParameters::new(&own, theta.len());
         let draw = |start| Draw { stream: Stream::new(9), site: Site::default(), start };
         let mut whole = theta.clone();
-        units.sample_in_place(&mut whole, &precision, draw(0));
+        units.sample_in_place(&mut whole, own, draw(0));
         for start in (0..theta.len()).step_by(units.group()) {
             let range = start..start + units.group();
             let mut piece = theta[range.clone()].to_vec();
-            let own = if units.is_discrete() { &[][..] } else { &precision[range.clone()] };
-            units.sample_in_place(&mut piece, own, draw(start));
+            units.sample_in_place(&mut piece, own.piece(range.clone()), draw(start));
             assert_eq!(piece, whole[range], "{} from entry {start}", units.name());
         }
     }
@@ -133,12 +143,13 @@ fn gaussian_verbs_are_integrals() {
             centre,
             width,
         );
-        let units = Units::Gaussian;
-        assert_close(z.ln(), units.log_partition(&[theta], &[gamma]), 1e-10, "log partition");
-        assert_close(entropy, units.entropy(&[mean], &[gamma]), 1e-8, "entropy");
+        let (units, gammas) = (Units::Gaussian, [gamma]);
+        let own = OwnParameters::new(&gammas, 1);
+        assert_close(z.ln(), units.log_partition(&[theta], own), 1e-10, "log partition");
+        assert_close(entropy, units.entropy(&[mean], own), 1e-8, "entropy");
         for verb in [Units::mean_in_place, Units::mode_in_place] {
             let mut x = [theta];
-            verb(units, &mut x, &[gamma]);
+            verb(units, &mut x, own);
             assert_close(mean, x[0], 1e-10, "mean and mode");
         }
         let draws: Vec<f64> = (0..20_000)
@@ -146,7 +157,7 @@ fn gaussian_verbs_are_integrals() {
                 let mut x = [theta];
                 let site = Site { row, ..Site::default() };
                 let draw = Draw { stream: Stream::new(2), site, start: 0 };
-                units.sample_in_place(&mut x, &[gamma], draw);
+                units.sample_in_place(&mut x, own, draw);
                 x[0]
             })
             .collect();
@@ -161,13 +172,13 @@ fn entropies_are_those_of_the_configurations() {
     for units in DISCRETE {
         let theta = theta(units, 8);
         let mut mean = theta.clone();
-        units.mean_in_place(&mut mean, &[]);
+        units.mean_in_place(&mut mean, OwnParameters::NONE);
         let expected: f64 = theta
             .chunks(units.group())
             .flat_map(|t| weights(units, t).0)
             .map(|p| -p * p.ln())
             .sum();
-        assert_close(expected, units.entropy(&mean, &[]), 1e-12, units.name());
+        assert_close(expected, units.entropy(&mean, OwnParameters::NONE), 1e-12, units.name());
     }
     let sure: [(Units, &[f64]); 3] = [
         (Units::Binary, &[0.0, 1.0]),
@@ -175,21 +186,21 @@ fn entropies_are_those_of_the_configurations() {
         (Units::Categorical { q: 2 }, &[0.0, 1.0]),
     ];
     for (units, mean) in sure {
-        assert_eq!(units.entropy(mean, &[]), 0.0, "what is sure has no entropy");
+        assert_eq!(units.entropy(mean, OwnParameters::NONE), 0.0, "what is sure has no entropy");
     }
 }
 
 #[test]
 fn huge_inputs_stay_finite() {
     for t in [-1e4, -800.0, 800.0, 1e4] {
-        assert!((Units::Binary.log_partition(&[t], &[]) - t.max(0.0)).abs() < 1e-9);
-        assert!((Units::Spin.log_partition(&[t], &[]) - t.abs()).abs() < 1e-9);
+        assert!((Units::Binary.log_partition(&[t], OwnParameters::NONE) - t.max(0.0)).abs() < 1e-9);
+        assert!((Units::Spin.log_partition(&[t], OwnParameters::NONE) - t.abs()).abs() < 1e-9);
         let mut x = [t, 0.0, -t];
-        Units::Categorical { q: 3 }.mean_in_place(&mut x, &[]);
+        Units::Categorical { q: 3 }.mean_in_place(&mut x, OwnParameters::NONE);
         assert!(x.iter().all(|p| p.is_finite()) && (x.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
     let mut x = [1e4, -1e4];
-    Units::Binary.mean_in_place(&mut x, &[]);
+    Units::Binary.mean_in_place(&mut x, OwnParameters::NONE);
     assert_eq!(x, [1.0, 0.0]);
 }
 
@@ -197,7 +208,51 @@ fn huge_inputs_stay_finite() {
 fn neutral_means_are_means_at_zero() {
     for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
         let mut x = vec![0.0; units.group()];
-        units.mean_in_place(&mut x, &[1.0]);
+        let own: Vec<f64> = units.own_parameters().iter().map(|p| p.start).collect();
+        units.mean_in_place(&mut x, OwnParameters::new(&own, 1));
         assert_close(x[0], units.neutral_mean(), 1e-15, units.name());
+    }
+}
+
+#[test]
+fn what_a_kind_says_of_its_values_agrees_with_the_list_of_them() {
+    for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
+        let listed = units.configurations();
+        assert_eq!(units.is_finite(), listed.is_some(), "{}", units.name());
+        let Some(listed) = listed else {
+            assert_eq!(units.bit_coordinates(), None, "{}", units.name());
+            continue;
+        };
+        let bits = units.bit_coordinates().unwrap();
+        let values = [bits.shift, bits.scale + bits.shift];
+        assert!(listed.0.iter().flatten().all(|x| values.contains(x)), "{}", units.name());
+        let set = |unit: &Vec<f64>| unit.iter().filter(|x| **x == values[1]).count();
+        match units.storage() {
+            Storage::Bits => assert_eq!(listed.0, [[values[0]], [values[1]]], "{}", units.name()),
+            Storage::OneHot => assert!(listed.0.iter().all(|unit| set(unit) == 1)),
+            other => panic!("{} units are finite, but {other:?}", units.name()),
+        }
+    }
+}
+
+/// A machine with one own parameter moved has an energy that moved by the statistic.
+#[test]
+fn the_energy_is_linear_in_own_parameters() {
+    for units in DISCRETE.into_iter().chain([Units::Gaussian]) {
+        for (k, parameter) in units.own_parameters().iter().enumerate() {
+            let mut layer = Layer::new("v", Role::Visible, units, 3).unwrap();
+            assert_eq!(layer.own_named(parameter.name), [parameter.start; 3]);
+            let x = [0.3, -1.2, 2.0];
+            let before = layer.energy(&x);
+            layer.own[k * 3 + 1] += 0.7;
+            let expected = before + units.own_term(k, 0.7, x[1]);
+            assert_close(layer.energy(&x), expected, 1e-12, parameter.name);
+            assert!(parameter.accepts(parameter.start), "{}", parameter.name);
+            // A small step moves the energy by the slope along the scale of learning.
+            let value = layer.own[k * 3 + 1];
+            let moved = parameter.moved(value, 1e-6) - value;
+            let slope = parameter.gradient(value, 1.0);
+            assert_close(moved / 1e-6, slope, 1e-5, parameter.name);
+        }
     }
 }

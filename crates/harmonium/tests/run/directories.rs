@@ -4,25 +4,33 @@ use crate::folder::{Folder, names};
 use crate::machines::model;
 use harmonium::Error;
 use harmonium::estimators::Snapshot;
-use harmonium::run::{Model, Overwrite, RunDirectory, RunWriter};
+use harmonium::run::{Event, Model, Overwrite, RunDirectory, RunWriter};
 use harmonium::training::Checkpoint;
-use serde_json::{Value, json};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 
 fn checkpoint(epoch: u64) -> Checkpoint {
-    Checkpoint { machine: model().machine, epoch, batches_done: 0, state: Snapshot::default() }
+    Checkpoint {
+        body: model().body,
+        stage: None,
+        epoch,
+        batches_done: 0,
+        state: Snapshot::default(),
+        observers: BTreeMap::new(),
+    }
 }
 
 fn save(run: &mut RunWriter, epoch: u64) {
-    run.save_checkpoint(checkpoint(epoch), model().about, Value::Null).unwrap();
+    run.save_checkpoint(checkpoint(epoch), model().about).unwrap();
 }
 
 /// A finished run with everything in it.
 fn finished(path: &std::path::Path) {
     let mut run = RunDirectory::create(path, Overwrite::No).unwrap();
     run.write_config("epochs = 3\n").unwrap();
-    run.append(&json!({"step": 1, "a": 2})).unwrap();
+    run.append(&Event::Other(json!({"step": 1, "a": 2}))).unwrap();
     save(&mut run, 1);
     run.save_best(&model()).unwrap();
     run.finish(&model()).unwrap();
@@ -122,7 +130,7 @@ fn a_torn_line_is_reported_and_then_cut_off() {
     let path = folder.join("run");
     let mut run = RunDirectory::create(&path, Overwrite::No).unwrap();
     for step in 0..3 {
-        run.append(&json!({"step": step})).unwrap();
+        run.append(&Event::Other(json!({"step": step}))).unwrap();
     }
     let length = run.events_length();
     drop(run);
@@ -134,11 +142,11 @@ fn a_torn_line_is_reported_and_then_cut_off() {
     assert!(log.torn.unwrap().starts_with("{\"step\":3"));
     let mut run = RunDirectory::resume(&path).unwrap();
     assert_eq!(run.events_length(), length);
-    run.append(&json!({"step": 3})).unwrap();
+    run.append(&Event::Other(json!({"step": 3}))).unwrap();
     let log = run.directory().read_events().unwrap();
     assert_eq!((log.events.len(), log.torn), (4, None));
     let tail = run.directory().read_events_from(length).unwrap();
-    assert_eq!(tail.events, [json!({"step": 3})]);
+    assert_eq!(tail.events, [Event::Other(json!({"step": 3}))]);
     assert_eq!(tail.length, run.events_length());
 }
 
@@ -155,19 +163,19 @@ fn events_are_cut_only_between_lines() {
     let folder = Folder::new();
     let path = folder.join("run");
     let mut run = RunDirectory::create(&path, Overwrite::No).unwrap();
-    run.append(&json!(1)).unwrap();
-    run.append(&json!(22)).unwrap();
+    run.append(&Event::Other(json!(1))).unwrap();
+    run.append(&Event::Other(json!(22))).unwrap();
     assert_eq!(run.events_length(), 5);
     for wrong in [1, 3, 4, 6, u64::MAX] {
         assert!(run.truncate_events(wrong).is_err(), "{wrong}");
     }
     run.truncate_events(2).unwrap();
-    run.append(&json!(3)).unwrap();
+    run.append(&Event::Other(json!(3))).unwrap();
     assert_eq!(fs::read(path.join("events.jsonl")).unwrap(), b"1\n3\n");
     let shorter = run.directory().read_events_from(100).unwrap();
     assert_eq!(shorter.length, 4, "says that the file has become shorter");
     run.truncate_events(0).unwrap();
-    assert_eq!(run.directory().read_events().unwrap().events, Vec::<Value>::new());
+    assert_eq!(run.directory().read_events().unwrap().events, []);
 }
 
 #[test]

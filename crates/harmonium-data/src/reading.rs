@@ -1,0 +1,139 @@
+//! How data is read: what every DATA can be told, and what a model remembers of it.
+
+use crate::{Binarize, Error, Options};
+
+/// How a file becomes samples. The fields are the flags of every DATA on the command line, the keys
+/// of configuration files and what a model stores, in the same words.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, rename_all = "kebab-case")
+)]
+pub struct Reading {
+    /// The variable of a file that holds several.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub variable: Option<String>,
+    /// Whether samples are columns instead of rows.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub transpose: bool,
+    /// The columns to use, `A..B`.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub columns: Option<String>,
+    /// The column of labels; negative counts from the end.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub label_column: Option<isize>,
+    /// Bits packed into the bytes of each row.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub packed_bits: Option<usize>,
+    /// Whether dark and light are exchanged.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub invert: bool,
+    /// How grey values become bits: `sample`, a threshold or `none`.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub binarize: Option<String>,
+    /// The largest value the source can hold.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub full_scale: Option<f32>,
+}
+
+impl Reading {
+    /// What the readers are told.
+    ///
+    /// # Errors
+    ///
+    /// If the range of columns cannot be read.
+    pub fn options(&self) -> Result<Options, Error> {
+        Ok(Options {
+            variable: self.variable.clone(),
+            transpose: self.transpose,
+            columns: self.columns.as_deref().map(Options::parse_columns).transpose()?,
+            label_column: self.label_column,
+            packed_bits: self.packed_bits,
+            invert: self.invert,
+            full_scale: self.full_scale,
+        })
+    }
+
+    /// The binarisation that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// If it is neither a word nor a threshold.
+    pub fn binarize(&self) -> Result<Option<Binarize>, Error> {
+        self.binarize.as_deref().map(str::parse).transpose()
+    }
+
+    /// These settings, and where one was not given that of `other`.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let mine = self.clone();
+        Self {
+            variable: mine.variable.or_else(|| other.variable.clone()),
+            transpose: mine.transpose || other.transpose,
+            columns: mine.columns.or_else(|| other.columns.clone()),
+            label_column: mine.label_column.or(other.label_column),
+            packed_bits: mine.packed_bits.or(other.packed_bits),
+            invert: mine.invert || other.invert,
+            binarize: mine.binarize.or_else(|| other.binarize.clone()),
+            full_scale: mine.full_scale.or(other.full_scale),
+        }
+    }
+}
+
+#[cfg(feature = "readers")]
+mod opened {
+    use super::Reading;
+    use crate::{About, Binarize, Dataset, Error, Format, Summary, Table, open, open_dataset};
+
+    /// Data as a machine will see it, and how it was read.
+    #[derive(Clone, Debug)]
+    pub struct Opened {
+        /// The samples.
+        pub dataset: Dataset,
+        /// Where they came from.
+        pub about: About,
+        /// The settings that read them, the automatic ones filled in.
+        pub reading: Reading,
+    }
+
+    impl Reading {
+        /// Opens data as these settings say; where nothing is said of binarisation, as what the data
+        /// looks like.
+        ///
+        /// # Errors
+        ///
+        /// Those of [`open`] and of [`Dataset::new`].
+        pub fn open(&self, spec: &str) -> Result<Opened, Error> {
+            let (options, asked) = (self.options()?, self.binarize()?);
+            let mut reading = self.clone();
+            if let Some(threshold @ Binarize::Threshold(_)) = asked {
+                let loaded = open_dataset(spec, &options, threshold)?;
+                // Images have a fixed scale; elsewhere the scale that was found is remembered.
+                let fixed = matches!(loaded.about.format, Format::Idx | Format::Png);
+                if !fixed && reading.full_scale.is_none() {
+                    reading.full_scale = scale_of(&open(spec, &options)?.table);
+                }
+                return Ok(Opened { dataset: loaded.dataset, about: loaded.about, reading });
+            }
+            let loaded = open(spec, &options)?;
+            let binarize = match asked {
+                Some(binarize) => binarize,
+                None => Summary::of(&loaded.table).binarize,
+            };
+            reading.binarize = Some(binarize.to_string());
+            if binarize == Binarize::Sample && reading.full_scale.is_none() {
+                reading.full_scale = scale_of(&loaded.table);
+            }
+            let dataset = Dataset::new(loaded.table, binarize)?;
+            Ok(Opened { dataset, about: loaded.about, reading })
+        }
+    }
+
+    fn scale_of(table: &Table) -> Option<f32> {
+        Some(table.full_scale()).filter(|s| *s != 1.0)
+    }
+}
+
+#[cfg(feature = "readers")]
+pub use opened::Opened;

@@ -1,0 +1,4 @@
+//! Products by hand, with instructions that the compiler does not find: the twins of what [`super`]
+//! does in plain Rust.
+
+pub(super) mod avx2;

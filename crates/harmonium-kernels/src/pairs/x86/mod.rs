@@ -1,0 +1,5 @@
+//! Pairs by hand: the twins of what [`super`] does in plain Rust.
+
+pub(super) mod avx2;
+pub(super) mod avx512;
+pub(super) mod sse2;
