@@ -2,16 +2,20 @@
 
 use crate::args::{Common, DataCommandArgs};
 use crate::failure::Failure;
-use crate::load::note_on_stderr;
 use crate::render;
+use crate::render::progress::Terminal;
+use harmonium::progress::Listener;
 use harmonium_data::{Summary, open};
 use serde_json::json;
 
 pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure> {
-    let loaded = open(&args.data, &args.reading.options()?)?;
-    loaded.about.notes.iter().for_each(|n| note_on_stderr(n));
+    let loaded = open(&args.data, &args.reading.reading()?.options()?)?;
+    let mut terminal = Terminal::new(common);
+    loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();
+    // Classes that occur: numbers may be left out.
+    let n_classes = loaded.labels.as_ref().map(|l| l.compact().0.len());
     if common.json {
         return render::json(&json!({
             "name": loaded.about.name,
@@ -27,7 +31,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
             "constant_columns": s.n_constant,
             "distinct_values": s.n_distinct,
             "full_scale": s.full_scale,
-            "labels": loaded.labels.as_ref().map(harmonium_data::Labels::n_classes),
+            "labels": n_classes,
             "visible": s.visible.to_string(),
             "binarize": s.binarize.to_string(),
             "why": s.why,
@@ -37,10 +41,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
     let shape =
         image.map(|i| format!(", pictures of {}x{}", i.height, i.width)).unwrap_or_default();
     let distinct = s.n_distinct.map_or("more than 256".into(), |n| n.to_string());
-    let labels = loaded
-        .labels
-        .as_ref()
-        .map_or("none".into(), |l| format!("{} classes", l.compact().0.len()));
+    let labels = n_classes.map_or("none".into(), |n| format!("{n} classes"));
     render::result(&format!(
         "{} ({})
   rows              {}

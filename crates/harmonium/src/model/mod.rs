@@ -17,18 +17,22 @@
 //! ```
 
 mod complete;
+mod diagnose;
 mod features;
 mod given;
 mod named;
+mod portrait;
 mod sample;
 mod score;
 mod train;
 mod units;
 
 pub use complete::{Completed, Completing};
+pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
 pub use named::{is_named, is_uai};
+pub use portrait::{Filters, Portrait};
 pub use sample::{Drawing, Drawn, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use train::{Blueprint, Failed, Training};
@@ -58,10 +62,7 @@ impl Model {
     ///
     /// If the data does not fit.
     pub fn schema(&self, data: &Dataset) -> Result<Schema, Error> {
-        match &self.about.data.schema {
-            Some(schema) => Ok(schema.clone()),
-            None => Schema::of(&self.data_layers()?, data),
-        }
+        Schema::stored_or_of(self.about.data.schema.as_ref(), &self.data_layers()?, data)
     }
 
     /// The layers that data goes into, as a machine without couplings.
