@@ -117,7 +117,7 @@ mod tests {
         for (a, b) in real.iter().zip(&back) {
             assert_eq!(a.to_f32().to_bits() & 0x7fff_ffff, b.to_bits() & 0x7fff_ffff);
         }
-        let bytes = Array2::from_shape_fn((3, 70), |(r, c)| (r * 70 + c) as u8);
+        let bytes = Array2::from_shape_fn((3, 70), |(r, c)| u8::try_from(r * 70 + c).unwrap());
         let table = Table::from_array(bytes.view()).unwrap();
         assert_eq!(table.to_array(), bytes.mapv(f32::from));
         assert_eq!(table.full_scale(), 255.0);

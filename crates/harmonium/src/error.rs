@@ -382,6 +382,7 @@ impl Error {
     }
 
     /// What to do about it.
+    #[expect(clippy::too_many_lines, reason = "a table with a line for each error")]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Empty { .. } => {
@@ -450,7 +451,6 @@ impl Error {
             Self::NoSuchUnits { .. } => {
                 "say what it is with `--visible binary|spin|gaussian|categorical`"
             }
-            Self::BuiltIn { hint, .. } => hint,
             Self::Cancelled { .. } => "ask again to start it anew",
             Self::Reduce { .. } => {
                 "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
@@ -465,7 +465,7 @@ impl Error {
             Self::Damaged { .. } => {
                 "the file may be cut short, altered or no model of this library: write or copy it again"
             }
-            Self::Foreign { hint, .. } => hint,
+            Self::BuiltIn { hint, .. } | Self::Foreign { hint, .. } => hint,
             Self::UnknownKind { kind, .. } if kind == "dbn" => {
                 "`sample`, `complete`, `features`, `score`, `inspect` and `report` take deep belief networks"
             }

@@ -162,7 +162,7 @@ fn the_clamp_holds_exactly_what_is_there() {
     let machine =
         layers(&[("bits", Units::Binary, 3), ("codes", potts, 2), ("real", Units::Gaussian, 1)]);
     let whole = real(&[1.0, 0.0, 1.0, 2.0, 0.0, 0.5, 0.0, 1.0, 1.0, 1.0, 1.0, -0.5], 6);
-    let seen = |row: usize, c: usize| (row * 5 + c * 3) % 4 != 0;
+    let seen = |row: usize, c: usize| !(row * 5 + c * 3).is_multiple_of(4);
     let mask = Array2::from_shape_fn((2, 6), |(r, c)| seen(r, c));
     let data = whole.clone().with_mask(mask.view()).unwrap();
     let feed = Feed::of(&machine, &data).unwrap();
