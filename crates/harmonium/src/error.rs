@@ -235,6 +235,12 @@ pub enum Error {
         /// The other, or the same when the coupling is lateral.
         second: String,
     },
+    /// Learners that average their gradients lost each other.
+    #[error("gradients could not be averaged with the other learners: {reason}")]
+    Reduce {
+        /// What happened.
+        reason: String,
+    },
     /// A setting outside its range.
     #[error("`{name}` is {value}; it must be {range}")]
     Setting {
@@ -446,6 +452,9 @@ impl Error {
             }
             Self::BuiltIn { hint, .. } => hint,
             Self::Cancelled { .. } => "ask again to start it anew",
+            Self::Reduce { .. } => {
+                "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
+            }
             Self::Setting { .. } => "`--help` of the command says what each setting does",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
