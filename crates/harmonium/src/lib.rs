@@ -24,9 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`models`], [`engine`],
-//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`], [`run`]. Each
-//! uses only those before it, and a test checks it.
+//! The modules are layered: [`error`], [`units`], [`machine`], [`graph`], [`models`], [`engine`],
+//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`],
+//! [`run`]. Each uses only those before it, and a test checks it.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,7 @@ pub mod error;
 pub mod estimators;
 pub mod evaluation;
 pub mod exact;
+pub mod graph;
 pub mod machine;
 pub mod models;
 pub mod moments;

@@ -77,7 +77,7 @@ impl Way {
     fn log2_terms(&self) -> f64 {
         match self {
             Self::Enumerate { log2_terms } => *log2_terms,
-            Self::Eliminate(elimination) => elimination.log2_terms,
+            Self::Eliminate(elimination) => elimination.log2_terms(),
         }
     }
 }

@@ -10,15 +10,16 @@
 
 mod base;
 mod batch;
+mod clamp;
 mod coupling;
 mod layer;
-mod neighbours;
 mod rewrite;
 mod schedule;
 mod state;
 
 pub use base::Base;
 pub use batch::Batch;
+pub use clamp::Clamp;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
@@ -26,7 +27,6 @@ pub use state::State;
 pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
-pub(crate) use neighbours::{Neighbours, SHARED};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;

@@ -9,7 +9,6 @@
 mod ancestral;
 mod annealing;
 mod chains;
-mod clamp;
 mod collapsed;
 mod fast_mean_field;
 mod gibbs;
@@ -21,10 +20,10 @@ mod packed;
 mod tempering;
 mod walk;
 
+pub use crate::machine::Clamp;
 pub use ancestral::{DbnEngine, DbnState, Pass, generate, recognise};
 pub use annealing::{anneal, settle};
 pub use chains::{Chains, independent};
-pub use clamp::Clamp;
 pub use gibbs::gibbs;
 pub use inference::{Inference, conditional_means, infer, posterior_factorises};
 pub use labelled::{Label, TopSums};

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "error",
     "units",
     "machine",
+    "graph",
     "models",
     "engine",
     "moments",

@@ -1,7 +1,7 @@
 //! What keeps its value during a walk.
 
+use super::{LayerId, Machine};
 use crate::error::Error;
-use crate::machine::{LayerId, Machine};
 use harmonium_kernels::bits::BitMatrix;
 
 /// The units that are held, by layer, by unit, or by row and unit.
