@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod builtin;
 mod commands;
 mod failure;
 mod load;
@@ -14,7 +13,6 @@ mod output;
 mod plan;
 mod render;
 mod report;
-mod watch;
 
 use args::{Cli, Command};
 use failure::Failure;

@@ -1,8 +1,9 @@
 //! A table and the way it is presented.
 
-use crate::{Error, Table, Values};
+use crate::{Error, Labels, Table, Values};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream, bits_of_bytes};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -53,14 +54,13 @@ pub struct Dataset {
     table: Table,
     sampled: bool,
     weights: Option<Vec<f64>>,
-    classes: Option<Classes>,
+    labels: Option<Labels>,
 }
 
-/// The class of each sample, presented as one more column per class.
-#[derive(Clone, Debug)]
-struct Classes {
-    of_row: Vec<u32>,
-    n: usize,
+impl<'d> From<&'d Dataset> for Cow<'d, Dataset> {
+    fn from(data: &'d Dataset) -> Self {
+        Cow::Borrowed(data)
+    }
 }
 
 impl Dataset {
@@ -85,34 +85,22 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at)?,
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None, classes: None })
+        Ok(Self { table, sampled, weights: None, labels: None })
     }
 
-    /// Adds `n_classes` columns after the others: 1 for the class of the row, 0 for the rest.
+    /// Says which class each sample belongs to. Labels stand beside the columns: they are not
+    /// counted by [`Dataset::n_columns`].
     ///
     /// # Errors
     ///
-    /// If there is not one class below `n_classes` per row.
-    pub fn with_classes(mut self, classes: &[u32], n_classes: usize) -> Result<Self, Error> {
-        let n_rows = self.n_rows();
-        if classes.len() != n_rows {
-            return Err(Error::LabelCount { n_rows, found: classes.len() });
-        }
-        if let Some(row) = classes.iter().position(|c| *c as usize >= n_classes) {
-            return Err(Error::Class { row, class: classes[row], n_classes });
-        }
-        self.classes = Some(Classes { of_row: classes.to_vec(), n: n_classes });
+    /// If there is not one label per row.
+    pub fn with_labels(mut self, labels: Labels) -> Result<Self, Error> {
+        labels.check_rows(self.n_rows())?;
+        self.labels = Some(labels);
         Ok(self)
     }
 
-    /// The same samples without the columns of their classes.
-    #[must_use]
-    pub fn without_classes(mut self) -> Self {
-        self.classes = None;
-        self
-    }
-
-    /// The same samples, their weights and classes, with other values: row by row what `table`
+    /// The same samples, their weights and labels, with other values: row by row what `table`
     /// holds, as it is.
     ///
     /// # Errors
@@ -124,8 +112,8 @@ impl Dataset {
             let (expected, found) = (n_rows * n_columns, table.n_rows() * n_columns);
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
-        let (weights, classes) = (self.weights.clone(), self.classes.clone());
-        Ok(Self { table, sampled: false, weights, classes })
+        let (weights, labels) = (self.weights.clone(), self.labels.clone());
+        Ok(Self { table, sampled: false, weights, labels })
     }
 
     /// Gives each sample a weight.
@@ -148,7 +136,7 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The rows named, in that order, with their weights and classes.
+    /// The rows named, in that order, with their weights and labels.
     ///
     /// # Errors
     ///
@@ -159,11 +147,8 @@ impl Dataset {
     /// If there is no such row.
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, Error> {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
-        let classes = self
-            .classes
-            .as_ref()
-            .map(|c| Classes { of_row: rows.iter().map(|&r| c.of_row[r]).collect(), n: c.n });
-        Ok(Self { table: self.table.select_rows(rows)?, sampled: self.sampled, weights, classes })
+        let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
+        Ok(Self { table: self.table.select_rows(rows)?, sampled: self.sampled, weights, labels })
     }
 
     /// Number of samples.
@@ -171,12 +156,17 @@ impl Dataset {
         self.table.n_rows()
     }
 
-    /// Number of values in a sample, the columns of its class included.
+    /// Number of values in a sample; its label is not one of them.
     pub fn n_columns(&self) -> usize {
-        self.table.n_columns() + self.classes.as_ref().map_or(0, |c| c.n)
+        self.table.n_columns()
     }
 
-    /// What is presented, without classes.
+    /// The class of each sample, if it is known.
+    pub fn labels(&self) -> Option<&Labels> {
+        self.labels.as_ref()
+    }
+
+    /// What is presented.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -201,15 +191,23 @@ impl Dataset {
         self.means_into(row, out);
         if self.sampled {
             let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
-            let drawn = &mut out[..self.table.n_columns()];
             let mut uniforms = [0.0; 32];
-            for (first, chunk) in (0..).step_by(32).zip(drawn.chunks_mut(32)) {
+            for (first, chunk) in (0..).step_by(32).zip(out.chunks_mut(32)) {
                 draw.uniforms_from(site, first, &mut uniforms[..chunk.len()]);
                 for (o, u) in chunk.iter_mut().zip(uniforms) {
                     *o = f64::from(u < *o);
                 }
             }
         }
+    }
+
+    /// One presentation of all rows, one after the other.
+    pub fn present(&self, draw: Stream) -> Vec<f64> {
+        let mut values = vec![0.0; self.n_rows() * self.n_columns()];
+        for (row, out) in values.chunks_exact_mut(self.n_columns()).enumerate() {
+            self.present_into(row, draw, out);
+        }
+        values
     }
 
     /// Whether every presentation is zeros and ones.
@@ -240,29 +238,21 @@ impl Dataset {
     ) {
         assert!(self.is_bits(), "present_bits_into: the data are not bits");
         assert_eq!(out.len(), self.n_columns().div_ceil(64), "present_bits_into: words of a row");
-        let n = self.table.n_columns();
+        let n = self.n_columns();
         match self.table.values() {
-            Values::Bits(bits) => {
-                out.fill(0);
-                out[..bits.words_per_row()].copy_from_slice(bits.row(row));
-            }
+            Values::Bits(bits) => out.copy_from_slice(bits.row(row)),
             Values::Bytes(bytes) if self.table.full_scale() == 255.0 => {
                 out.fill(0);
                 let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
                 bits_of_bytes(draw, site, &bytes[row * n..(row + 1) * n], out);
             }
             Values::Bytes(_) | Values::Real(_) => {
-                row_values.resize(self.n_columns(), 0.0);
+                row_values.resize(n, 0.0);
                 self.present_into(row, draw, row_values);
                 for (word, values) in out.iter_mut().zip(row_values.chunks(64)) {
                     *word = (0..).zip(values).fold(0, |w, (b, x)| w | u64::from(*x != 0.0) << b);
                 }
-                return;
             }
-        }
-        if let Some(classes) = &self.classes {
-            let at = n + classes.of_row[row] as usize;
-            out[at / 64] |= 1 << (at % 64);
         }
     }
 
@@ -273,12 +263,8 @@ impl Dataset {
     /// If `out` is not as long as a row, or there is no such row.
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
         let scale = if self.sampled { 1.0 / f64::from(self.table.full_scale()) } else { 1.0 };
-        let n = self.table.n_columns();
-        let (out, one_hot) = out.split_at_mut(n);
-        if let Some(classes) = &self.classes {
-            one_hot.fill(0.0);
-            one_hot[classes.of_row[row] as usize] = 1.0;
-        }
+        let n = self.n_columns();
+        assert_eq!(out.len(), n, "means_into: one entry per column");
         match self.table.values() {
             Values::Bits(bits) => bits.unpack_row_into(row, out),
             Values::Bytes(bytes) => {
@@ -296,7 +282,7 @@ impl Dataset {
 
     /// The weighted mean of each column over rows and presentations.
     pub fn column_means(&self) -> Vec<f64> {
-        if let (None, None, Some(means)) = (&self.weights, &self.classes, self.counted_means()) {
+        if let (None, Some(means)) = (&self.weights, self.counted_means()) {
             return means;
         }
         let mut total = vec![0.0; self.n_columns()];
@@ -312,6 +298,19 @@ impl Dataset {
             *t /= weight;
         }
         total
+    }
+
+    /// The share of the samples in each class, by their weights; empty without labels.
+    pub fn class_shares(&self) -> Vec<f64> {
+        let Some(labels) = &self.labels else { return Vec::new() };
+        let mut shares = vec![0.0; labels.n_classes()];
+        let mut weight = 0.0;
+        for (row, &class) in labels.values().iter().enumerate() {
+            shares[class as usize] += self.weight(row);
+            weight += self.weight(row);
+        }
+        shares.iter_mut().for_each(|s| *s /= weight);
+        shares
     }
 }
 

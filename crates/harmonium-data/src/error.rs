@@ -212,15 +212,15 @@ pub enum Error {
         /// The value found.
         value: f32,
     },
-    /// A class that a set of classes does not have.
-    #[error("row {row} is of class {class}, but there are {n_classes} classes")]
-    Class {
-        /// The row, from 0.
-        row: usize,
-        /// Its class.
-        class: u32,
-        /// Number of classes.
-        n_classes: usize,
+    /// A label whose class is not among those that are known.
+    #[error(
+        "a label is `{class}`, and there are no rows of that class in what the model was trained on"
+    )]
+    UnknownClass {
+        /// What the label says.
+        class: String,
+        /// The classes there are.
+        known: Vec<String>,
     },
     /// Labels and rows differ in number.
     #[error("{found} labels for {n_rows} rows")]
@@ -280,6 +280,9 @@ impl Error {
             Self::Variable { asked: None, .. } => "choose one with `--variable NAME`",
             Self::Variable { .. } => "give `--variable` one of these names",
             Self::Unsupported { instead, .. } => instead,
+            Self::UnknownClass { known, .. } => {
+                return Cow::Owned(format!("its classes: {}", known.join(", ")));
+            }
             Self::Setting { expected, .. } => expected,
             other => return other.plain_hint(),
         })
@@ -318,7 +321,6 @@ impl Error {
             Self::LabelColumn { .. } => "columns count from 0, and -1 is the last",
             Self::PackedWidth { .. } => "give `--packed-bits` the number of columns before packing",
             Self::NotAByte { .. } => "leave `--packed-bits` out: this data is not packed",
-            Self::Class { .. } => "number the classes from 0, or train with all of them",
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",

@@ -69,6 +69,32 @@ impl Labels {
         (classes, rows)
     }
 
+    /// The same labels, the classes that occur numbered from 0 without gaps, each with its name.
+    #[must_use]
+    pub fn compacted(&self) -> Self {
+        let (classes, values) = self.compact();
+        let names = classes.iter().map(|&c| self.name(c)).collect();
+        Self { values, names: Some(names) }
+    }
+
+    /// The same labels with the numbers that `known` gives their names: the classes a model was
+    /// trained with, for example.
+    ///
+    /// # Errors
+    ///
+    /// If a row is of a class that `known` does not have.
+    pub fn numbered_as(&self, known: &[String]) -> Result<Self, Error> {
+        let (classes, rows) = self.compact();
+        let place = |&class: &u32| {
+            let name = self.name(class);
+            let at = known.iter().position(|k| *k == name).and_then(|p| u32::try_from(p).ok());
+            at.ok_or_else(|| Error::UnknownClass { class: name, known: known.to_vec() })
+        };
+        let places: Vec<u32> = classes.iter().map(place).collect::<Result<_, _>>()?;
+        let values = rows.iter().map(|&r| places[r as usize]).collect();
+        Ok(Self { values, names: Some(known.to_vec()) })
+    }
+
     /// The labels of the rows named, in that order.
     ///
     /// # Panics
@@ -176,6 +202,23 @@ mod tests {
         let labels = Labels::from_texts(["1", "-1", "10", "-2", "1"]);
         assert_eq!(labels.values(), [2, 1, 3, 0, 2]);
         assert_eq!(labels.name(0), "-2");
+    }
+
+    #[test]
+    fn labels_take_the_numbers_of_known_classes() {
+        let labels = Labels::from_texts(["dog", "cat", "dog"]);
+        let known = ["eel", "dog", "cat"].map(str::to_owned);
+        let numbered = labels.numbered_as(&known).unwrap();
+        assert_eq!((numbered.values(), numbered.n_classes()), (&[1, 2, 1][..], 3));
+        assert_eq!(numbered.name(0), "eel");
+        let error = labels.numbered_as(&known[..2]).unwrap_err();
+        assert!(error.to_string().contains("`cat`"));
+        assert!(error.hint().contains("eel, dog"));
+        let gaps = Labels::from_values(vec![7, 2, 7]).compacted();
+        assert_eq!(
+            (gaps.values(), gaps.names().unwrap()),
+            (&[1, 0, 1][..], &["2", "7"].map(str::to_owned)[..])
+        );
     }
 
     #[test]

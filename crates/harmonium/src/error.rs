@@ -120,6 +120,16 @@ pub enum Error {
         /// How the number comes about.
         detail: String,
     },
+    /// Labels of more classes than the layer of labels has.
+    #[error("the labels have {found} classes, layer `{layer}` takes {expected}")]
+    Classes {
+        /// The layer of labels.
+        layer: String,
+        /// Classes it has.
+        expected: usize,
+        /// Classes of the labels.
+        found: usize,
+    },
     /// A value the units cannot take.
     #[error("{units} units of layer `{layer}` cannot hold {value} (row {row}, column {column})")]
     Value {
@@ -143,6 +153,40 @@ pub enum Error {
         expected: usize,
         /// What was given.
         found: usize,
+    },
+    /// A class that the model does not know.
+    #[error("the model has no class `{name}`")]
+    NoClass {
+        /// The class that was asked for.
+        name: String,
+        /// Those it has; empty if it has learned no labels.
+        classes: String,
+    },
+    /// Features of a hidden layer that is not there.
+    #[error("the model has no hidden layer `{name}`; its hidden layers: {layers}")]
+    NoHidden {
+        /// The layer that was asked for; empty if none was named.
+        name: String,
+        /// Those there are.
+        layers: String,
+    },
+    /// Data that asks for units that there are not.
+    #[error("the data looks like {kind}, and there are no such units yet: {why}")]
+    NoSuchUnits {
+        /// The kind of units.
+        kind: String,
+        /// What makes it look so.
+        why: String,
+    },
+    /// The numbers behind the name of a built-in machine make no sense.
+    #[error("`{name}`: {reason}")]
+    BuiltIn {
+        /// The name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+        /// How it is written.
+        hint: &'static str,
     },
     /// Somebody asked for the work to stop.
     #[error("stopped on request: {what}, {done} of {total} done")]
@@ -354,6 +398,9 @@ impl Error {
             Self::ColumnCount { .. } => {
                 "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
             }
+            Self::Classes { .. } => {
+                "number the classes from 0 as the model does, or train a model with all of them"
+            }
             Self::Value { units: "binary", .. } => {
                 "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`"
             }
@@ -376,6 +423,17 @@ impl Error {
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"
             }
+            Self::NoClass { classes, .. } if classes.is_empty() => {
+                "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"
+            }
+            Self::NoClass { .. } => "`harmonium inspect MODEL --json` lists the classes of a model",
+            Self::NoHidden { .. } => {
+                "features are what hidden units say: name a hidden layer, or train with `--hidden`"
+            }
+            Self::NoSuchUnits { .. } => {
+                "say what it is with `--visible binary|spin|gaussian|categorical`"
+            }
+            Self::BuiltIn { hint, .. } => hint,
             Self::Cancelled { .. } => "ask again to start it anew",
             Self::Setting { .. } => "`--help` of the command says what each setting does",
             Self::Diverged { .. } => {

@@ -9,24 +9,20 @@
 //! learning and evaluation are written once, over the graph.
 //!
 //! ```
-//! use harmonium::models::Rbm;
-//! use harmonium::training::{Plan, train};
-//! use harmonium::evaluation::likelihood;
-//! use harmonium_data::{Binarize, Dataset, synthetic};
+//! use harmonium::{Binarize, Dataset, Method, Plan, Rbm};
 //!
-//! let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted)?;
+//! let table = harmonium::data::synthetic::bars_and_stripes(3, Default::default())?;
 //! let data = Dataset::new(table, Binarize::None)?;
-//! let rbm = Rbm::binary(9, 8)?;
-//! let plan = Plan { epochs: 50, ..Plan::default() };
-//! let outcome = train(rbm.into_machine(), &data, &plan, &mut [])?;
-//! let score = likelihood::exact(&outcome.machine, &data)?;
+//! let model = Rbm::binary(9, 8)?.train(&data, &Plan::for_epochs(50))?;
+//! let score = model.score(&data, Method::Exact)?;
 //! assert!(score.mean.is_finite());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`units`], [`machine`], [`graph`], [`models`], [`engine`],
-//! [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`], [`evaluation`],
-//! [`run`]. Each uses only those before it, and a test checks it.
+//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`graph`], [`models`],
+//! [`schema`], [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
+//! [`evaluation`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
+//! checks it.
 
 #![forbid(unsafe_code)]
 
@@ -35,16 +31,25 @@ pub mod error;
 pub mod estimators;
 pub mod evaluation;
 pub mod exact;
+pub mod findings;
 pub mod graph;
 pub mod machine;
+// MODEL pub mod model;
 pub mod models;
 pub mod moments;
 pub mod optim;
 pub mod progress;
 pub mod run;
 pub mod sampling;
+pub mod schema;
 pub mod training;
 pub mod units;
 
 pub use error::Error;
+pub use harmonium_data as data;
+pub use harmonium_data::{Binarize, Dataset};
 pub use harmonium_kernels::random;
+// MODEL pub use model::{Method, Score, Sweeps};
+pub use models::{Bm, Dbm, Rbm};
+pub use run::Model;
+pub use training::{DbnShape, Plan};

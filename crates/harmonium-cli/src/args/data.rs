@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use harmonium_data::{Binarize, Options};
+use harmonium_data::Reading;
 use serde::{Deserialize, Serialize};
 
 /// Flags of every DATA; the same words are keys of configuration files.
@@ -45,37 +45,11 @@ pub(crate) struct DataArgs {
 }
 
 impl DataArgs {
-    /// What the readers are told.
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options::default();
-        options.variable.clone_from(&self.variable);
-        options.transpose = self.transpose;
-        options.columns = self.columns.as_deref().map(Options::parse_columns).transpose()?;
-        options.label_column = self.label_column;
-        options.packed_bits = self.packed_bits;
-        options.invert = self.invert;
-        options.full_scale = self.full_scale;
-        Ok(options)
-    }
-
-    /// The binarisation that was asked for.
-    pub(crate) fn binarize(&self) -> Result<Option<Binarize>, Failure> {
-        Ok(self.binarize.as_deref().map(str::parse).transpose()?)
-    }
-
-    /// These flags, and where one was not given that of `other`.
-    #[must_use]
-    pub(crate) fn or(&self, other: &Self) -> Self {
-        let mine = self.clone();
-        Self {
-            variable: mine.variable.or_else(|| other.variable.clone()),
-            transpose: mine.transpose || other.transpose,
-            columns: mine.columns.or_else(|| other.columns.clone()),
-            label_column: mine.label_column.or(other.label_column),
-            packed_bits: mine.packed_bits.or(other.packed_bits),
-            invert: mine.invert || other.invert,
-            binarize: mine.binarize.or_else(|| other.binarize.clone()),
-            full_scale: mine.full_scale.or(other.full_scale),
-        }
+    /// The same as the library takes it.
+    pub(crate) fn reading(&self) -> Result<Reading, Failure> {
+        // Both have the same words.
+        serde_json::to_value(self).and_then(serde_json::from_value).map_err(|error| {
+            Failure::new(format!("the flags of the data cannot be read: {error}"), "see `--help`")
+        })
     }
 }

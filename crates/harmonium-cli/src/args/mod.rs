@@ -48,12 +48,12 @@ impl Common {
         self.seed.unwrap_or(0)
     }
 
-    /// The precision of an engine, or `auto` if none was asked for.
-    pub(crate) fn precision(&self, auto: Arithmetic) -> Arithmetic {
+    /// The arithmetic that was asked for.
+    pub(crate) fn arithmetic(&self) -> Option<Arithmetic> {
         match self.precision.as_deref() {
-            Some("f32") => Arithmetic::F32,
-            Some("i16") => Arithmetic::I16,
-            _ => auto,
+            Some("f32") => Some(Arithmetic::F32),
+            Some("i16") => Some(Arithmetic::I16),
+            _ => None,
         }
     }
 

@@ -197,7 +197,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_sweeps: Option<usize>,
-    /// Change below which mean field stops [default: 0.00001]
+    /// Change below which mean field stops [default: 0.001]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,

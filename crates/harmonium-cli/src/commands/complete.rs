@@ -1,256 +1,43 @@
 //! `harmonium complete`: fills what is missing with its probability given the rest.
-//!
-//! The observed units are held while Gibbs sampling runs; the means of the missing ones are
-//! averaged over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged).
 
-use super::belief;
-use super::sample::visible_rows;
+use super::mask;
 use crate::args::{Common, CompleteArgs};
 use crate::failure::Failure;
-use crate::output::{self, Kind, Rows};
-use crate::render::progress;
+use crate::output::{self, Kind};
+use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::engine::{Arithmetic, Engine};
-use harmonium::machine::{Base, LayerId, Machine, Role, State};
-use harmonium::random::Stream;
-use harmonium::run::Stored;
-use harmonium::sampling::{Clamp, conditional_means, gibbs, independent};
-use harmonium_data::{Dataset, Options, open};
-use harmonium_kernels::bits::BitMatrix;
+use harmonium::model::Completing;
+use harmonium::models::Body;
+use harmonium::progress::Listener;
 use serde_json::json;
-
-/// Which cells of a table are observed.
-pub(super) type Mask = BitMatrix;
-
-/// Samples with holes: the observed values and where they are.
-pub(super) struct Observed {
-    /// Values of each visible layer, 0 where missing.
-    layers: Vec<(LayerId, Vec<f64>)>,
-    clamp: Clamp,
-    n_rows: usize,
-    n_missing: usize,
-}
-
-impl Observed {
-    /// Every cell that the mask or a NaN does not take away.
-    pub(super) fn new(machine: &Machine, data: &Dataset, mask: &Mask) -> Result<Self, Failure> {
-        let visible = machine.visible_layers();
-        let given = super::given_layers(machine, data.n_columns());
-        let n_entries: usize = given.iter().map(|&l| machine.layer(l).len()).sum();
-        if data.n_columns() != n_entries {
-            return Err(Failure::new(
-                format!(
-                    "the data has {} columns, the visible layers ({}) take {n_entries}",
-                    data.n_columns(),
-                    load::visible_names(machine)
-                ),
-                "choose columns with `--columns A..B`; categories must be one-hot here",
-            ));
-        }
-        let n_rows = data.n_rows();
-        let mut observed = Self { layers: Vec::new(), clamp: Clamp::none(), n_rows, n_missing: 0 };
-        let mut rows = vec![0.0; n_rows * n_entries];
-        for (row, out) in rows.chunks_mut(n_entries).enumerate() {
-            data.present_into(row, Stream::new(0), out);
-        }
-        let mut start = 0;
-        for l in visible {
-            let (len, group) = (machine.layer(l).len(), machine.layer(l).units.group());
-            let mut held = BitMatrix::zeros(n_rows, machine.layer(l).n_units());
-            let mut values = vec![0.0; n_rows * len];
-            if !given.contains(&l) {
-                // A layer the data does not have is missing as a whole.
-                observed.n_missing += n_rows * (len / group);
-                observed.layers.push((l, values));
-                observed.clamp = observed.clamp.with_mask(l, held);
-                continue;
-            }
-            for row in 0..n_rows {
-                let cells = &rows[row * n_entries + start..row * n_entries + start + len];
-                for unit in 0..len / group {
-                    let range = unit * group..(unit + 1) * group;
-                    let seen =
-                        range.clone().all(|i| mask.get(row, start + i) && !cells[i].is_nan());
-                    held.set(row, unit, seen);
-                    observed.n_missing += usize::from(!seen);
-                    if seen {
-                        values[row * len + range.start..row * len + range.end]
-                            .copy_from_slice(&cells[range]);
-                    }
-                }
-            }
-            check_values(machine, l, &values, &held)?;
-            observed.layers.push((l, values));
-            observed.clamp = observed.clamp.with_mask(l, held);
-            start += len;
-        }
-        Ok(observed)
-    }
-
-    /// Chains that start at the observed values, the rest drawn from the biases.
-    pub(super) fn start(
-        &self,
-        machine: &Machine,
-        stream: Stream,
-    ) -> Result<(State, Clamp), Failure> {
-        let base = Base::of_biases(machine);
-        let mut x = independent(machine, &base, self.n_rows, stream.fork(0))?;
-        for (l, values) in &self.layers {
-            let (len, group) = (machine.layer(*l).len(), machine.layer(*l).units.group());
-            for row in 0..self.n_rows {
-                let mut cells = x.row(*l, row).to_vec();
-                for (i, cell) in cells.iter_mut().enumerate() {
-                    if self.clamp.holds(*l, row, i / group) {
-                        *cell = values[row * len + i];
-                    }
-                }
-                x.set_row(*l, row, &cells)?;
-            }
-        }
-        Ok((x, self.clamp.clone()))
-    }
-}
-
-/// Whether every observed value is one its units can take.
-fn check_values(
-    machine: &Machine,
-    l: LayerId,
-    values: &[f64],
-    held: &BitMatrix,
-) -> Result<(), Failure> {
-    let layer = machine.layer(l);
-    let (len, group) = (layer.len(), layer.units.group());
-    let Some(possible) = layer.units.configurations() else { return Ok(()) };
-    for (k, unit) in values.chunks_exact(group).enumerate() {
-        let (row, u) = (k * group / len, k % (len / group));
-        if held.get(row, u) && !possible.0.iter().any(|c| c == unit) {
-            return Err(Failure::new(
-                format!(
-                    "{} units of layer `{}` cannot hold {:?} (row {row}, unit {u})",
-                    layer.units.name(),
-                    layer.name,
-                    unit
-                ),
-                "binarise the data as the model was trained, e.g. `--binarize 0.5`",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Opens a mask: 1 is observed; one row holds for all.
-pub(super) fn mask(path: &str, data: &Dataset) -> Result<Mask, Failure> {
-    let table = open(path, &Options::default())?.table;
-    let (n, m) = (table.n_rows(), table.n_columns());
-    if m != data.n_columns() || (n != data.n_rows() && n != 1) {
-        return Err(Failure::new(
-            format!("the mask is {n}x{m}, the data {}x{}", data.n_rows(), data.n_columns()),
-            "a mask has a column per column of the data, and a row per row, or one row for all",
-        ));
-    }
-    let mut mask = BitMatrix::zeros(0, m);
-    for row in 0..data.n_rows() {
-        if let Some(c) = (0..m).find(|&c| ![0.0, 1.0].contains(&table.at(row % n, c))) {
-            return Err(Failure::new(
-                format!("the mask holds {} (row {}, column {c})", table.at(row % n, c), row % n),
-                "a mask holds 1 for observed and 0 for missing",
-            ));
-        }
-        mask.push_row(|c| table.at(row % n, c) == 1.0);
-    }
-    Ok(mask)
-}
-
-/// Everything is observed but what is NaN.
-fn no_mask(data: &Dataset) -> Mask {
-    let mut mask = BitMatrix::zeros(0, data.n_columns());
-    (0..data.n_rows()).for_each(|_| mask.push_row(|_| true));
-    mask
-}
 
 pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     Kind::of(&args.output.out)?;
     output::check_free(&args.output.out, args.output.force)?;
-    if args.sweeps == 0 {
-        return Err(Failure::new(
-            "`--sweeps 0` averages over nothing",
-            "ask for at least one sweep",
-        ));
-    }
-    let (stored, remembered) = load::stored(&args.model)?;
-    let model = match stored {
-        Stored::Machine(model) => model,
-        Stored::Dbn(model) => return belief::complete(args, common, &model, &remembered),
-    };
-    let machine = &model.machine;
-    let mut reading = args.reading.or(&remembered.reading);
+    let mut terminal = Terminal::new(common);
+    let model = load::model(&args.model, &mut terminal)?;
+    let mut reading = args.reading.clone();
     // Missing cells cannot be drawn or thresholded: bits are left as they are.
-    if args.mask.is_none() && args.reading.binarize.is_none() {
+    let machine = matches!(model.body, Body::Machine(_));
+    if machine && args.mask.is_none() && reading.binarize.is_none() {
         reading.binarize = Some("none".into());
     }
-    let input = load::data(&args.data, &reading)?;
-    let mask = match &args.mask {
-        Some(path) => mask(path, &input.dataset)?,
-        None => no_mask(&input.dataset),
-    };
-    let observed = Observed::new(machine, &input.dataset, &mask)?;
-    if observed.n_missing == 0 {
-        load::note_on_stderr("nothing is missing: the data is written as it is");
+    let data = load::data_for(&model, &args.data, &reading, None, &mut terminal)?.dataset;
+    let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
+    let completing =
+        Completing { sweeps: args.sweeps, seed: common.seed(), arithmetic: common.arithmetic() };
+    let observed = observed.as_ref().map(ndarray::ArrayRef::view);
+    let completed = model.complete_with(&data, observed, &completing, &mut terminal)?;
+    if completed.n_missing == 0 {
+        terminal.note("nothing is missing: the data is written as it is");
     }
-    let filled = fill(args, common, machine, &observed)?;
-    let rows: Rows = visible_rows(machine, &filled, &remembered);
-    output::write(&args.output.out, &rows, args.output.force)?;
+    output::write_samples(&args.output, &model, &completed.values)?;
+    let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
     if common.json {
-        return render::json(&json!({
-            "out": args.output.out,
-            "n": rows.n_rows(),
-            "missing": observed.n_missing,
-            "sweeps": args.sweeps,
-        }));
+        let sweeps = args.sweeps;
+        return render::json(&json!({ "out": out, "n": n, "missing": missing, "sweeps": sweeps }));
     }
     render::result(&format!(
-        "{} missing units of {} rows filled with their probabilities in `{}`",
-        observed.n_missing,
-        rows.n_rows(),
-        args.output.out
+        "{missing} missing units of {n} rows filled with their probabilities in `{out}`"
     ))
-}
-
-/// Means of the missing units, averaged over the chains' second half.
-fn fill(
-    args: &CompleteArgs,
-    common: &Common,
-    machine: &Machine,
-    observed: &Observed,
-) -> Result<State, Failure> {
-    let stream = Stream::new(common.seed());
-    let (mut x, clamp) = observed.start(machine, stream)?;
-    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
-    let visible: Vec<LayerId> =
-        machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Visible).collect();
-    let mut sums: Vec<Vec<f64>> = visible.iter().map(|&l| vec![0.0; x.layer(l).len()]).collect();
-    let bar = progress::bar(2 * args.sweeps as u64, "completing", common);
-    for sweep in 0..2 * args.sweeps {
-        gibbs(machine, &engine, &clamp, &mut x, 1, stream.fork(3).fork(sweep as u64))?;
-        bar.inc(1);
-        if sweep >= args.sweeps {
-            let means = conditional_means(machine, &engine, &clamp, &x, &visible)?;
-            for (sum, &l) in sums.iter_mut().zip(&visible) {
-                sum.iter_mut().zip(means.layer(l)).for_each(|(s, m)| *s += m);
-            }
-        }
-    }
-    bar.finish_and_clear();
-    for (sum, &l) in sums.iter().zip(&visible) {
-        let len = machine.layer(l).len();
-        for row in 0..x.n_rows() {
-            let mean = |i: usize| sum[row * len + i] / args.sweeps as f64;
-            let group = machine.layer(l).units.group();
-            let held = |i: usize| clamp.holds(l, row, i / group);
-            let cells: Vec<f64> =
-                (0..len).map(|i| if held(i) { x.row(l, row)[i] } else { mean(i) }).collect();
-            x.set_row(l, row, &cells)?;
-        }
-    }
-    Ok(x)
 }

@@ -81,13 +81,10 @@ fn data(args: &ConvertArgs) -> Result<&'static str, Failure> {
     let loaded = open(&args.input, &args.reading.options()?)?;
     let (table, binarize) = (loaded.table, args.reading.binarize()?);
     let image = table.image();
-    let (n_rows, n_columns) = (table.n_rows(), table.n_columns());
+    let n_columns = table.n_columns();
     let dataset =
         harmonium_data::Dataset::new(table, binarize.unwrap_or(harmonium_data::Binarize::None))?;
-    let mut values = vec![0.0; n_rows * n_columns];
-    for (row, out) in values.chunks_mut(n_columns).enumerate() {
-        dataset.present_into(row, harmonium::random::Stream::new(0), out);
-    }
+    let values = dataset.present(harmonium::random::Stream::new(0));
     output::write(&args.output, &Rows { values, n_columns, image }, args.force)?;
     Ok("data")
 }

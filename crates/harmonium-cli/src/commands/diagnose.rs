@@ -15,6 +15,7 @@ use harmonium::evaluation::two_sample::{
 use harmonium::machine::{Base, LayerId, Machine, State};
 use harmonium::random::Stream;
 use harmonium::sampling::{Chains, Clamp, Tempering, gibbs};
+use harmonium::schema::Feed;
 use harmonium::units::Units;
 use harmonium_data::Dataset;
 use serde::Serialize;
@@ -132,7 +133,8 @@ fn start(
     let Some(data) = data.filter(|d| d.n_rows() > 0) else { return Ok(chains) };
     let mut x = chains.state().clone();
     let rows: Vec<usize> = (0..n / 2).map(|k| k * data.n_rows() / (n / 2)).collect();
-    let (mut known, clamp) = super::states(machine, &data.select_rows(&rows)?, 0..rows.len())?;
+    let chosen = data.select_rows(&rows)?;
+    let (mut known, clamp) = super::states(machine, &Feed::of(machine, &chosen)?, 0..rows.len())?;
     gibbs(machine, engine, &clamp, &mut known, DATA_SWEEPS, stream.fork(4))?;
     for l in machine.layer_ids() {
         for row in 0..known.n_rows() {
@@ -199,7 +201,7 @@ fn against_data(
     stream: Stream,
     common: &Common,
 ) -> Result<TwoSample, Failure> {
-    let layers = super::given_layers(machine, data.n_columns());
+    let layers = Feed::of(machine, data)?.filled();
     let held_out = samples(machine, data, &layers)?;
     let train = train.map(|t| samples(machine, t, &layers)).transpose()?;
     let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::I16));
@@ -240,9 +242,10 @@ fn append(samples: &mut Samples, x: &State, layers: &[LayerId]) -> Result<(), Fa
 /// The data as the units see it.
 fn samples(machine: &Machine, data: &Dataset, layers: &[LayerId]) -> Result<Samples, Failure> {
     let mut samples = empty(machine, layers);
+    let feed = Feed::of(machine, data)?.without_holes()?;
     for first in (0..data.n_rows()).step_by(ROWS) {
         let rows = first..(first + ROWS).min(data.n_rows());
-        append(&mut samples, &super::states(machine, data, rows)?.0, layers)?;
+        append(&mut samples, &super::states(machine, &feed, rows)?.0, layers)?;
     }
     Ok(samples)
 }

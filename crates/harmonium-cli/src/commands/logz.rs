@@ -2,68 +2,39 @@
 
 use crate::args::{AnnealingArgs, Common, LogzArgs};
 use crate::failure::Failure;
-use crate::load::Remembered;
-use crate::render::progress;
+use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::engine::Arithmetic;
-use harmonium::evaluation::log_partition::{
-    Bracket, LogPartition, Method, Settings, Starts, choose, log_partition,
-};
-use harmonium::machine::Machine;
+use harmonium::evaluation::log_partition::{Bracket, LogPartition, Method, Settings, Starts};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &LogzArgs, common: &Common) -> Result<(), Failure> {
-    let (model, remembered) = load::model(&args.model)?;
-    let machine = &model.machine;
+    let mut terminal = Terminal::new(common);
+    let model = load::model(&args.model, &mut terminal)?;
     let method = match args.method.as_str() {
-        "exact" => Method::Exact,
-        "ais" => Method::Ais,
-        "sandwich" => Method::Sandwich,
-        "bar" => Method::Bar,
-        _ => choose(machine)?,
+        "exact" => Some(Method::Exact),
+        "ais" => Some(Method::Ais),
+        "sandwich" => Some(Method::Sandwich),
+        "bar" => Some(Method::Bar),
+        _ => None,
     };
-    let found = find(machine, method, &args.annealing, &remembered, common)?;
+    let settings = Settings { method, ..settings(&args.annealing, common) };
+    let found = model.log_partition(&settings, &mut terminal)?;
+    drop(terminal);
     if common.json {
         return render::json(&as_json(&found)?);
     }
     render::result(&describe(&found, args.annealing.width))
 }
 
-/// Searches for ln Z and shows how far it is.
-pub(super) fn find(
-    machine: &Machine,
-    method: Method,
-    annealing: &AnnealingArgs,
-    remembered: &Remembered,
-    common: &Common,
-) -> Result<LogPartition, Failure> {
-    let settings = Settings {
-        method: Some(method),
+/// How much work goes into ln Z.
+pub(super) fn settings(annealing: &AnnealingArgs, common: &Common) -> Settings {
+    Settings {
         betas: annealing.betas,
         chains: annealing.chains,
         width: annealing.width,
-        means: means_for(machine, remembered),
         seed: common.seed(),
-        precision: Arithmetic::I16,
         ..Settings::default()
-    };
-    let bar = progress::bar(0, "ln Z", common);
-    let found = log_partition(machine, &settings, &mut |done, total| {
-        if bar.length() != Some(total) {
-            bar.reset();
-            bar.set_length(total);
-        }
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
-    Ok(found?)
-}
-
-/// The training data's means, if the model remembers one for each visible entry.
-pub(super) fn means_for(machine: &Machine, remembered: &Remembered) -> Option<Vec<f64>> {
-    let entries: usize = machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum();
-    let means = &remembered.means;
-    (means.len() == entries && means.iter().all(|m| m.is_finite())).then(|| means.clone())
+    }
 }
 
 fn as_json(found: &LogPartition) -> Result<Value, Failure> {

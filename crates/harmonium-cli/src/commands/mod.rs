@@ -1,7 +1,5 @@
 //! What each command does.
 
-pub(crate) mod belief;
-pub(crate) mod belief_train;
 pub(crate) mod complete;
 pub(crate) mod convert;
 pub(crate) mod data;
@@ -16,64 +14,28 @@ pub(crate) mod score;
 pub(crate) mod train;
 
 use crate::failure::Failure;
-use harmonium::machine::{Batch, LayerId, Machine, State};
-use harmonium::random::Stream;
-use harmonium::sampling::Clamp;
-use harmonium_data::Dataset;
-use std::ops::Range;
+use harmonium::Dataset;
+use harmonium_data::{Options, open};
+use ndarray::Array2;
 
-/// Some rows of the data as states, each checked against the units, with what they hold clamped.
-/// Data that fills only the first visible layers leaves the others free: labels, for example.
-pub(crate) fn states(
-    machine: &Machine,
-    data: &Dataset,
-    rows: Range<usize>,
-) -> Result<(State, Clamp), Failure> {
-    let given = given_layers(machine, data.n_columns());
-    if given.len() == machine.visible_layers().len() {
-        let x = batch(machine, data, rows)?.to_state(machine)?;
-        return Ok((x, Clamp::visible(machine)));
+/// Opens a mask: 1 is observed; one row holds for all.
+fn mask(path: &str, data: &Dataset) -> Result<Array2<bool>, Failure> {
+    let table = open(path, &Options::default())?.table;
+    let (n, m) = (table.n_rows(), table.n_columns());
+    if m != data.n_columns() || (n != data.n_rows() && n != 1) {
+        return Err(Failure::new(
+            format!("the mask is {n}x{m}, the data {}x{}", data.n_rows(), data.n_columns()),
+            "a mask has a column per column of the data, and a row per row, or one row for all",
+        ));
     }
-    let layers = given.iter().map(|&l| machine.layer(l).clone()).collect();
-    let part = Machine::new(layers, Vec::new())?;
-    let known = batch(&part, data, rows)?.to_state(&part)?;
-    let mut x = State::zeros(machine, known.n_rows())?;
-    for l in machine.layer_ids() {
-        let layer = machine.layer(l);
-        for row in 0..x.n_rows() {
-            match given.iter().position(|&g| g == l) {
-                Some(at) => x.set_row(l, row, known.row(LayerId(at), row))?,
-                None => x.set_row(l, row, &vec![layer.units.neutral_mean(); layer.len()])?,
-            }
-        }
+    let cells = (0..n).flat_map(|row| (0..m).map(move |column| (row, column)));
+    if let Some((row, column)) =
+        cells.into_iter().find(|&(r, c)| ![0.0, 1.0].contains(&table.at(r, c)))
+    {
+        return Err(Failure::new(
+            format!("the mask holds {} (row {row}, column {column})", table.at(row, column)),
+            "a mask holds 1 for observed and 0 for missing",
+        ));
     }
-    Ok((x, Clamp::layers(given)))
-}
-
-/// The first visible layers that rows of `n_columns` fill, or all of them.
-pub(crate) fn given_layers(machine: &Machine, n_columns: usize) -> Vec<LayerId> {
-    let visible = machine.visible_layers();
-    let mut n = 0;
-    for (i, &l) in visible.iter().enumerate() {
-        n += machine.layer(l).len();
-        if n == n_columns {
-            return visible[..=i].to_vec();
-        }
-    }
-    visible
-}
-
-/// Some rows of the data as a batch, each checked against the units.
-pub(crate) fn batch(
-    machine: &Machine,
-    data: &Dataset,
-    rows: Range<usize>,
-) -> Result<Batch, Failure> {
-    let first = rows.start;
-    let mut values = vec![0.0; rows.len() * data.n_columns()];
-    for (row, out) in rows.zip(values.chunks_mut(data.n_columns())) {
-        data.present_into(row, Stream::new(0), out);
-    }
-    Batch::from_rows(machine, data.n_columns(), &values)
-        .map_err(|error| Failure::from(error.in_rows_from(first)))
+    Ok(Array2::from_shape_fn((n, m), |(row, column)| table.at(row, column) == 1.0))
 }

@@ -7,17 +7,18 @@ use super::score::exact_scores;
 use crate::args::{Common, ReportArgs};
 use crate::failure::Failure;
 use crate::load::{self, Remembered};
-use crate::report::{Ended, Filters, Input, Record, Values, html};
+use crate::report::{Contents, Filters, html};
 use crate::{output, plan, render};
-use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
-use harmonium::machine::{LayerId, Machine, Role, State, Weights};
+use harmonium::findings::{Evidence, Named, findings};
+use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
-use harmonium::run::{Epoch, Event, RunDirectory, Stored};
+use harmonium::run::{Ending, Event, RunDirectory, Stored};
 use harmonium::sampling::{
     Chains, Clamp, DbnEngine, MeanField, Pass, TopSums, generate, gibbs, infer,
 };
+use harmonium::training::Plan;
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -60,12 +61,15 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
         }
     };
     let events = directory.read_events()?.events;
-    let mut input = Input {
+    let settings = plan(&config, &stored);
+    let mut contents = Contents {
         title: title(run),
         description: description(&stored)?,
-        records: records(&events),
-        ended: ended(&events),
-        notes: Vec::new(),
+        evidence: Evidence {
+            epochs: events.iter().filter_map(Event::as_epoch).cloned().collect(),
+            ending: Ending::of(&events),
+            ..Evidence::default()
+        },
         scores: scores(&stored, data.as_ref().map(|d| &d.dataset))?,
         config,
         data: facts(&remembered),
@@ -73,16 +77,29 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
             Stored::Machine(model) => mixing(&model.machine, common)?,
             Stored::Dbn(model) => mixing(model.dbn.top(), common)?,
         },
-        image: None,
-        ..Input::default()
+        ..Contents::default()
     };
     let rows = data.as_ref().map(|d| &d.dataset);
     match &stored {
-        Stored::Machine(model) => pictures(&mut input, &model.machine, &remembered, rows, common)?,
-        Stored::Dbn(model) => belief_pictures(&mut input, &model.dbn, &remembered, rows, common)?,
+        Stored::Machine(model) => {
+            pictures(&mut contents, &model.machine, &remembered, rows, common)?
+        }
+        Stored::Dbn(model) => {
+            belief_pictures(&mut contents, &model.dbn, &remembered, rows, common)?
+        }
     }
-    input.notes.append(&mut notes);
-    let page = html(&input).map_err(|e| {
+    match settings {
+        Ok(plan) => {
+            contents.evidence.plan = plan;
+            contents.findings = findings(&contents.evidence);
+        }
+        Err(failure) => {
+            notes
+                .push(format!("the settings could not be read, so nothing was judged ({failure})"));
+        }
+    }
+    contents.notes = notes;
+    let page = html(&contents).map_err(|e| {
         Failure::new(
             format!("cannot write the report: {e}"),
             "look at the run with `harmonium inspect`",
@@ -124,34 +141,12 @@ fn description(stored: &Stored) -> Result<String, Failure> {
     ))
 }
 
-fn records(events: &[Event]) -> Vec<Record> {
-    events.iter().filter_map(Event::as_epoch).map(record).collect()
-}
-
-fn record(epoch: &Epoch) -> Record {
-    let named = [
-        ("learning_rate", Some(epoch.learning_rate)),
-        ("gradient_norm", Some(epoch.gradient_norm)),
-        ("update_ratio", Some(epoch.update_ratio)),
-        ("mean_field_sweeps", epoch.mean_field_sweeps),
-        ("mean_field_unconverged", epoch.mean_field_unconverged.map(|n| n as f64)),
-    ];
-    let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let measured = epoch.measurements.iter().map(|m| (m.name.to_string(), m.value));
-    Record {
-        epoch: epoch.epoch,
-        step: epoch.step,
-        seconds: Some(epoch.seconds),
-        values: named.chain(measured).collect(),
-    }
-}
-
-fn ended(events: &[Event]) -> Ended {
-    match events.iter().rev().find(|e| e.as_epoch().is_none()) {
-        Some(Event::Finished { .. }) => Ended::Finished,
-        Some(Event::Stopped { reason, .. }) => Ended::Early(reason.clone()),
-        Some(Event::Diverged { reason, .. }) => Ended::Diverged(reason.clone()),
-        _ => Ended::Unfinished,
+/// What was asked of the run.
+fn plan(config: &str, stored: &Stored) -> Result<Plan, Failure> {
+    let asked = plan::typed(&plan::merge(plan::parse(config, "run.toml")?, toml::Table::new()))?;
+    match stored {
+        Stored::Machine(model) => plan::learning(&asked, &model.machine),
+        Stored::Dbn(model) => plan::learning(&asked, model.dbn.top()),
     }
 }
 
@@ -189,7 +184,7 @@ fn mixing(machine: &Machine, common: &Common) -> Result<Vec<(String, String)>, F
     if cost > SAMPLE_COST {
         return Ok(Vec::new());
     }
-    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
+    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
     let stream = Stream::new(common.seed()).fork(201);
     let chains = Chains::new(machine, MIXING_CHAINS, stream.fork(0))?;
     let scalars = watch(machine, &engine, chains, MIXING_SWEEPS, stream.fork(1), None)?;
@@ -215,32 +210,35 @@ fn facts(remembered: &Remembered) -> Vec<(String, String)> {
 
 /// Filters, samples, histograms.
 fn pictures(
-    input: &mut Input,
+    contents: &mut Contents,
     machine: &Machine,
     remembered: &Remembered,
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::F32));
+    let engine = Engine::with_precision(machine, common.precision(Precision::F32));
     let posterior = data.map(|d| posterior(machine, &engine, d)).transpose()?;
     let Some(&visible) = machine.visible_layers().first() else { return Ok(()) };
     let n = machine.layer(visible).len();
-    input.image = remembered.image(n);
+    contents.image = remembered.image(n);
     for (l, tiles) in projections(machine, visible) {
         let name = machine.layer(l).name.clone();
         let activity = posterior.as_ref().map(|x| means(x, l)).unwrap_or_default();
         if !activity.is_empty() {
-            input.activities.push(Values { name: name.clone(), values: activity.clone() });
+            contents
+                .evidence
+                .activities
+                .push(Named { name: name.clone(), values: activity.clone() });
         }
-        input.filters.push(Filters { layer: name, tiles, activity });
+        contents.filters.push(Filters { layer: name, tiles, activity });
     }
     for c in machine.couplings() {
         let name = |l: LayerId| &machine.layer(l).name;
         let name = format!("{} – {}", name(c.between.0), name(c.between.1));
-        input.weights.push(Values { name, values: c.weights.entries().to_vec() });
+        contents.evidence.weights.push(Named { name, values: c.weights.entries().to_vec() });
     }
     if let Some(x) = &posterior {
-        input.data_samples =
+        contents.evidence.data_samples =
             (0..x.n_rows().min(SAMPLES)).map(|r| x.row(visible, r).to_vec()).collect();
     }
     let stream = Stream::new(common.seed()).fork(200);
@@ -248,24 +246,25 @@ fn pictures(
     chains.advance(machine, &engine, sweeps(machine), stream.fork(1))?;
     let x = visible_means(machine, &engine, &Clamp::none(), chains.state().clone())?;
     let rows = visible_rows(machine, &x, remembered);
-    input.model_samples = rows.values.chunks(rows.n_columns).map(|r| r[..n].to_vec()).collect();
+    contents.evidence.model_samples =
+        rows.values.chunks(rows.n_columns).map(|r| r[..n].to_vec()).collect();
     Ok(())
 }
 
 /// The same of a deep belief network: filters along the generative weights, activities of the
 /// recognition distribution, samples of the top RBM brought down.
 fn belief_pictures(
-    input: &mut Input,
+    contents: &mut Contents,
     dbn: &Dbn,
     remembered: &Remembered,
     data: Option<&Dataset>,
     common: &Common,
 ) -> Result<(), Failure> {
-    let engine = DbnEngine::new(dbn, common.precision(Arithmetic::F32));
+    let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
     let chain = belief::chain(dbn)?;
     let layers: Vec<usize> = (1..=dbn.depth()).collect();
     let n = dbn.layer(0).len();
-    input.image = remembered.image(n);
+    contents.image = remembered.image(n);
     let mut activities = vec![Vec::new(); layers.len()];
     if let Some(data) = data {
         let n_rows = data.n_rows().min(ROWS);
@@ -277,26 +276,30 @@ fn belief_pictures(
             let mean = |i: usize| means.iter().skip(i).step_by(len).sum::<f64>() / n_rows as f64;
             *out = (0..len).map(mean).collect();
         }
-        input.data_samples = (0..n_rows.min(SAMPLES)).map(|r| x.row(0, r).to_vec()).collect();
+        contents.evidence.data_samples =
+            (0..n_rows.min(SAMPLES)).map(|r| x.row(0, r).to_vec()).collect();
     }
     for ((l, tiles), activity) in projections(&chain, LayerId(0)).into_iter().zip(activities) {
         let layer = chain.layer(l).name.clone();
         if !activity.is_empty() {
-            input.activities.push(Values { name: layer.clone(), values: activity.clone() });
+            contents
+                .evidence
+                .activities
+                .push(Named { name: layer.clone(), values: activity.clone() });
         }
-        input.filters.push(Filters { layer, tiles, activity });
+        contents.filters.push(Filters { layer, tiles, activity });
     }
     for c in chain.couplings() {
         let name = |l: LayerId| &chain.layer(l).name;
         let name = format!("{} – {}", name(c.between.0), name(c.between.1));
-        input.weights.push(Values { name, values: c.weights.entries().to_vec() });
+        contents.evidence.weights.push(Named { name, values: c.weights.entries().to_vec() });
     }
     let stream = Stream::new(common.seed()).fork(200);
     let (mut x, clamp) = belief::start(dbn, SAMPLES, None, stream)?;
     let sweeps = sweeps(dbn.top());
     gibbs(dbn.top(), engine.top(), &clamp, &mut x, sweeps, stream.fork(1))?;
     let drawn = generate(dbn, &engine, &x, Pass::LastMeans(stream.fork(2)))?;
-    input.model_samples = (0..SAMPLES).map(|r| drawn.row(0, r).to_vec()).collect();
+    contents.evidence.model_samples = (0..SAMPLES).map(|r| drawn.row(0, r).to_vec()).collect();
     Ok(())
 }
 

@@ -1,22 +1,14 @@
 //! `harmonium sample`: draws from a model, free or with part of each sample given.
 
-use super::belief;
-use super::complete::{Observed, mask};
+use super::mask;
 use crate::args::{Common, SampleArgs};
 use crate::failure::Failure;
-use crate::load::Remembered;
-use crate::output::{self, Kind, Rows};
-use crate::render::progress;
+use crate::output::{self, Kind};
+use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::engine::{Arithmetic, Engine};
-use harmonium::machine::{Machine, Role, State};
-use harmonium::random::Stream;
-use harmonium::run::Stored;
-use harmonium::sampling::{Chains, Clamp, MeanField, gibbs, infer};
+use harmonium::model::{Drawing, Given, Show};
+use harmonium::{Dataset, Model};
 use serde_json::json;
-
-/// Sweeps between two looks at the progress.
-const PIECE: usize = 50;
 
 pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let kind = Kind::of(&args.output.out)?;
@@ -24,89 +16,48 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     if args.n == 0 {
         return Err(Failure::new("`--n 0` asks for nothing", "ask for at least one sample"));
     }
-    let (stored, remembered) = load::stored(&args.model)?;
-    let model = match stored {
-        Stored::Machine(model) => model,
-        Stored::Dbn(model) => return belief::sample(args, common, &model, &remembered),
+    let mut terminal = Terminal::new(common);
+    let model = load::model(&args.model, &mut terminal)?;
+    let rows = match &args.given {
+        Some(spec) => {
+            Some(load::data_for(&model, spec, &args.reading, None, &mut terminal)?.dataset)
+        }
+        None => None,
     };
-    if args.class.is_some() {
-        return Err(Failure::new(
-            "`--class` draws from deep belief networks",
-            "for other models give the label with `--given` and `--mask`",
-        ));
-    }
-    let machine = &model.machine;
-    let stream = Stream::new(common.seed());
-    let (mut x, clamp) = start(args, machine, &remembered, stream)?;
-    let engine = Engine::with_arithmetic(machine, common.precision(Arithmetic::I16));
-    let bar = progress::bar(args.sweeps as u64, "sampling", common);
-    for done in (0..args.sweeps).step_by(PIECE) {
-        let n = PIECE.min(args.sweeps - done);
-        gibbs(machine, &engine, &clamp, &mut x, n, stream.fork(2).fork(done as u64))?;
-        bar.inc(n as u64);
-    }
-    bar.finish_and_clear();
-    // A picture of probabilities is easier to read than one of drawn bits; but where visible units
-    // see each other, only what was drawn shows how.
-    let visible = machine.visible_layers();
-    let lateral = visible.iter().any(|&l| visible.iter().any(|&m| machine.coupled(l, m)));
-    if args.means || (kind == Kind::Png && !lateral) {
-        x = visible_means(machine, &engine, &clamp, x)?;
-    }
-    let rows = visible_rows(machine, &x, &remembered);
-    output::write(&args.output.out, &rows, args.output.force)?;
+    let drawing = Drawing {
+        // One sample for each row that is given.
+        n: if rows.is_some() { 1 } else { args.n },
+        sweeps: args.sweeps,
+        seed: common.seed(),
+        show: match kind {
+            _ if args.means => Show::Means,
+            Kind::Png => Show::Picture,
+            Kind::Npy | Kind::Csv => Show::Values,
+        },
+        arithmetic: common.arithmetic(),
+    };
+    let drawn = known(args, &model, rows.as_ref())?.draw(&drawing, &mut terminal)?;
+    output::write_samples(&args.output, &model, &drawn.values)?;
+    let n = drawn.values.nrows();
     if common.json {
-        return render::json(
-            &json!({ "out": args.output.out, "n": rows.n_rows(), "sweeps": args.sweeps }),
-        );
+        return render::json(&json!({
+            "out": args.output.out, "n": n, "sweeps": args.sweeps, "class": args.class,
+        }));
     }
-    render::result(&format!(
-        "{} samples after {} sweeps in `{}`",
-        rows.n_rows(),
-        args.sweeps,
-        args.output.out
-    ))
+    let sweeps = args.sweeps;
+    render::result(&format!("{n} samples after {sweeps} sweeps in `{}`", args.output.out))
 }
 
-/// Free chains, or one chain per given row with its observed part held.
-fn start(
+/// What is known of each sample.
+fn known<'m>(
     args: &SampleArgs,
-    machine: &Machine,
-    remembered: &Remembered,
-    stream: Stream,
-) -> Result<(State, Clamp), Failure> {
-    let (Some(given), Some(path)) = (&args.given, &args.mask) else {
-        let chains = Chains::new(machine, args.n, stream.fork(0))?;
-        return Ok((chains.state().clone(), Clamp::none()));
-    };
-    let input = load::data_for(given, &args.reading, remembered)?;
-    let observed = mask(path, &input.dataset)?;
-    Observed::new(machine, &input.dataset, &observed)?.start(machine, stream)
-}
-
-/// The means of the visible units given the hidden ones.
-pub(super) fn visible_means(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    mut x: State,
-) -> Result<State, Failure> {
-    let hidden = machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden);
-    let free = machine.visible_layers().iter().all(|&l| clamp.frees_layer(l));
-    let held = if free { Clamp::layers(hidden) } else { clamp.clone() };
-    if free {
-        infer(machine, engine, &held, &mut x, MeanField::default())?;
-    }
-    Ok(x)
-}
-
-/// The visible layers side by side.
-pub(super) fn visible_rows(machine: &Machine, x: &State, remembered: &Remembered) -> Rows {
-    let visible = machine.visible_layers();
-    let n_columns = visible.iter().map(|&l| machine.layer(l).len()).sum();
-    let mut values = Vec::with_capacity(x.n_rows() * n_columns);
-    for row in 0..x.n_rows() {
-        visible.iter().for_each(|&l| values.extend_from_slice(x.row(l, row)));
-    }
-    Rows { values, n_columns, image: remembered.image(n_columns) }
+    model: &'m Model,
+    rows: Option<&Dataset>,
+) -> Result<Given<'m>, Failure> {
+    Ok(match (rows, &args.mask, &args.class) {
+        (Some(data), Some(path), _) => model.given(data, Some(mask(path, data)?.view()))?,
+        (Some(data), None, _) => model.given(data, None)?,
+        (None, _, Some(name)) => model.of_class(name)?,
+        (None, _, None) => model.freely(),
+    })
 }

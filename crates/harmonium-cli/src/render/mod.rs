@@ -2,6 +2,7 @@
 
 pub(crate) mod picture;
 pub(crate) mod progress;
+pub(crate) mod remedy;
 
 use crate::failure::Failure;
 use std::io::Write;

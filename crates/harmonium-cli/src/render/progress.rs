@@ -1,17 +1,82 @@
-//! Progress of long work, with the time left; silent when nobody watches.
+//! Progress of long work, with the time left; silent when nobody watches. And the wish to stop.
 
 use crate::args::Common;
+use crate::failure::Failure;
+use harmonium::progress::{Listener, Work};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A bar over `n` pieces of work on stderr; hidden when quiet or not a terminal.
-pub(crate) fn bar(n: u64, what: &str, common: &Common) -> ProgressBar {
-    let target =
-        if common.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(n), target);
-    let template = "{prefix} {wide_bar} {pos}/{len}  {elapsed} gone, {eta} left  {msg}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+/// Shows on stderr how far the work is, and passes on that somebody pressed Ctrl-C.
+pub(crate) struct Terminal {
+    quiet: bool,
+    bar: ProgressBar,
+    what: String,
+}
+
+impl Terminal {
+    /// Draws nothing when quiet, or where stderr is not a terminal.
+    pub(crate) fn new(common: &Common) -> Self {
+        Self { quiet: common.quiet, bar: ProgressBar::hidden(), what: String::new() }
     }
-    bar.set_prefix(what.to_owned());
-    bar
+
+    /// A bar over `n` pieces of work.
+    fn begin(&mut self, n: u64, what: &str) {
+        self.bar.finish_and_clear();
+        let target =
+            if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        self.bar = ProgressBar::with_draw_target(Some(n), target);
+        let template = "{prefix} {wide_bar} {pos}/{len}  {elapsed} gone, {eta} left  {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_prefix(what.to_owned());
+        what.clone_into(&mut self.what);
+    }
+}
+
+impl Listener for Terminal {
+    fn at(&mut self, work: Work<'_>) {
+        if self.what != work.what || self.bar.length() != Some(work.total) {
+            self.begin(work.total, work.what);
+        }
+        self.bar.set_position(work.done);
+        self.bar.set_message(work.detail.to_owned());
+        if work.done >= work.total {
+            self.bar.finish_and_clear();
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.bar.suspend(|| anstream::eprintln!("note: {text}"));
+    }
+
+    fn cancelled(&mut self) -> bool {
+        STOP.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Turns Ctrl-C into a wish; pressed twice, it ends the process at once.
+pub(crate) fn listen() -> Result<(), Failure> {
+    static LISTENING: OnceLock<Result<(), String>> = OnceLock::new();
+    let listening = LISTENING.get_or_init(|| {
+        ctrlc::set_handler(|| {
+            if STOP.swap(true, Ordering::Relaxed) {
+                std::process::exit(2);
+            }
+            anstream::eprintln!("\nfinishing the batch; press Ctrl-C again to stop at once");
+        })
+        .map_err(|e| e.to_string())
+    });
+    listening.clone().map_err(|e| {
+        Failure::new(format!("cannot listen for Ctrl-C: {e}"), "run it from a terminal")
+    })
 }

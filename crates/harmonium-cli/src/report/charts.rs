@@ -4,10 +4,10 @@
 //! training and validation, or data and chains, lie over each other. Metrics that are not known
 //! here are drawn all the same, after the others.
 
-use super::Record;
 use super::axis::Spacing;
 use super::curves::{Curves, Series};
-use std::collections::BTreeSet;
+use harmonium::run::Epoch;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known about a metric.
 struct Known {
@@ -107,19 +107,19 @@ impl Chart<'_> {
 }
 
 /// All drawings of a run.
-pub(super) fn charts(records: &[Record]) -> Vec<Chart<'static>> {
-    let names: BTreeSet<&str> =
-        records.iter().flat_map(|r| r.values.keys().map(String::as_str)).collect();
+pub(super) fn charts(epochs: &[Epoch]) -> Vec<Chart<'static>> {
+    let values: Vec<BTreeMap<&str, f64>> = epochs.iter().map(values).collect();
+    let names: BTreeSet<&str> = values.iter().flat_map(|v| v.keys().copied()).collect();
     let families: BTreeSet<&str> = names.iter().map(|n| family(n)).collect();
     let rank = |f: &str| KNOWN.iter().position(|k| k.family == f).unwrap_or(KNOWN.len());
     let mut families: Vec<&str> = families.into_iter().collect();
     families.sort_by_key(|f| rank(f));
-    let (x_label, x) = time(records);
+    let (x_label, x) = time(epochs);
     let chart = |f: &str| {
         let found = KNOWN.iter().find(|k| k.family == f);
         let mut members: Vec<&str> = names.iter().copied().filter(|n| family(n) == f).collect();
         // What others are compared with comes first.
-        members.sort_by_key(|n| part(n) != "data");
+        members.sort_by_key(|n| part(n) != "train");
         Chart {
             title: found.map_or_else(|| spaced(f), |k| k.title.into()),
             meaning: found.map_or("", |k| k.meaning),
@@ -127,7 +127,7 @@ pub(super) fn charts(records: &[Record]) -> Vec<Chart<'static>> {
             family: f.into(),
             series: members
                 .iter()
-                .map(|n| Series { name: part(n), points: points(records, &x, n) })
+                .map(|n| Series { name: part(n), points: points(&values, &x, n) })
                 .collect(),
             x_label,
         }
@@ -135,17 +135,29 @@ pub(super) fn charts(records: &[Record]) -> Vec<Chart<'static>> {
     families.into_iter().map(chart).collect()
 }
 
-/// Epochs where every record has its own, else steps.
-fn time(records: &[Record]) -> (&'static str, Vec<f64>) {
-    if records.windows(2).all(|w| w[0].epoch < w[1].epoch) {
-        return ("epoch", records.iter().map(|r| r.epoch as f64).collect());
-    }
-    ("step", records.iter().map(|r| r.step as f64).collect())
+/// The numbers of an epoch by their names; those that were not taken are left out.
+fn values(epoch: &Epoch) -> BTreeMap<&str, f64> {
+    let own = [
+        ("learning_rate", Some(epoch.learning_rate)),
+        ("gradient_norm", Some(epoch.gradient_norm)),
+        ("update_ratio", Some(epoch.update_ratio)),
+        ("mean_field_sweeps", epoch.mean_field_sweeps),
+        ("mean_field_unconverged", epoch.mean_field_unconverged.map(|n| n as f64)),
+    ];
+    let own = own.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    own.chain(epoch.measurements.iter().map(|m| (m.name.as_str(), m.value))).collect()
 }
 
-fn points(records: &[Record], x: &[f64], name: &str) -> Vec<(f64, f64)> {
-    let with_time = records.iter().zip(x);
-    with_time.filter_map(|(r, x)| Some((*x, *r.values.get(name)?))).collect()
+/// Epochs where every event has its own, else steps.
+fn time(epochs: &[Epoch]) -> (&'static str, Vec<f64>) {
+    if epochs.windows(2).all(|w| w[0].epoch < w[1].epoch) {
+        return ("epoch", epochs.iter().map(|e| e.epoch as f64).collect());
+    }
+    ("step", epochs.iter().map(|e| e.step as f64).collect())
+}
+
+fn points(values: &[BTreeMap<&str, f64>], x: &[f64], name: &str) -> Vec<(f64, f64)> {
+    values.iter().zip(x).filter_map(|(v, x)| Some((*x, *v.get(name)?))).collect()
 }
 
 fn family(name: &str) -> &str {
@@ -175,12 +187,26 @@ fn spaced(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use harmonium::training::Measurement;
 
-    fn records(names: &[&str]) -> Vec<Record> {
-        let values = |epoch: u64| names.iter().map(|n| ((*n).into(), epoch as f64)).collect();
-        (1..4)
-            .map(|e| Record { epoch: e, step: 10 * e, seconds: None, values: values(e) })
-            .collect()
+    fn epochs(names: &[&str]) -> Vec<Epoch> {
+        let measured = |epoch: u64| {
+            let measurement = |n: &&str| {
+                let (name, value) = ((*n).into(), epoch as f64);
+                Measurement { name, value, std_error: None }
+            };
+            names.iter().map(measurement).collect::<Vec<_>>().into()
+        };
+        let epoch = |e: u64| Epoch {
+            epoch: e,
+            step: 10 * e,
+            learning_rate: 0.01,
+            gradient_norm: 1.0,
+            update_ratio: 1e-3,
+            measurements: measured(e),
+            ..Epoch::default()
+        };
+        (1..4).map(epoch).collect()
     }
 
     #[test]
@@ -192,32 +218,41 @@ mod tests {
             "log_likelihood.valid",
             "log_likelihood.train",
             "free_energy_gap",
-            "free_energy.data",
+            "free_energy.train",
             "free_energy.chains",
         ];
-        let charts = charts(&records(&names));
+        let charts = charts(&epochs(&names));
         let titles: Vec<&str> = charts.iter().map(|c| c.title.as_str()).collect();
-        let expected =
-            ["Log-likelihood", "Free-energy gap", "Free energy", "Dead and saturated units", "a"];
+        let expected = [
+            "Log-likelihood",
+            "Free-energy gap",
+            "Free energy",
+            "Size of an update",
+            "Norm of the gradient",
+            "Dead and saturated units",
+            "Learning rate",
+            "a",
+        ];
         assert_eq!(titles, expected);
         let parts = |i: usize| charts[i].series.iter().map(|s| s.name.as_str()).collect::<Vec<_>>();
         assert_eq!(parts(0), ["train", "validation"]);
-        assert_eq!(parts(3), ["dead", "saturated"]);
+        assert_eq!(parts(2), ["train", "chains"]);
+        assert_eq!(parts(5), ["dead", "saturated"]);
         assert!(charts.iter().all(|c| c.svg().is_some()));
-        assert!(charts[4].svg().unwrap().contains("strange&lt;one&gt;"));
+        assert!(charts[7].svg().unwrap().contains("strange&lt;one&gt;"));
     }
 
     #[test]
-    fn records_of_one_epoch_are_told_apart_by_steps() {
-        let mut records = records(&["update_ratio"]);
-        assert_eq!(time(&records).0, "epoch");
-        records[1].epoch = 1;
-        assert_eq!(time(&records), ("step", vec![10.0, 20.0, 30.0]));
+    fn events_of_one_epoch_are_told_apart_by_steps() {
+        let mut epochs = epochs(&[]);
+        assert_eq!(time(&epochs).0, "epoch");
+        epochs[1].epoch = 1;
+        assert_eq!(time(&epochs), ("step", vec![10.0, 20.0, 30.0]));
     }
 
     #[test]
     fn reconstruction_error_is_called_no_likelihood() {
-        let charts = charts(&records(&["reconstruction_error"]));
-        assert!(charts[0].meaning.contains("Not a likelihood"));
+        let charts = charts(&epochs(&["reconstruction_error"]));
+        assert!(charts.iter().any(|c| c.meaning.contains("Not a likelihood")));
     }
 }

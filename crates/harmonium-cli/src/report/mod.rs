@@ -1,6 +1,6 @@
 //! What a run looks like to people: one HTML page that needs nothing else.
 //!
-//! Pure: the caller gathers the numbers of a run into an [`Input`], and [`html`] turns them into
+//! Pure: the caller gathers the numbers of a run into [`Contents`], and [`html`] turns them into
 //! a page without scripts, fonts or pictures from elsewhere. Findings in plain words come first,
 //! then the curves, filters and samples they rest on. [`mosaic`] alone draws the pictures of
 //! `harmonium sample --out FILE.png`.
@@ -8,7 +8,6 @@
 mod axis;
 mod charts;
 mod curves;
-mod findings;
 mod histogram;
 mod markup;
 pub(crate) mod mosaic;
@@ -20,20 +19,20 @@ mod tests;
 
 pub(crate) use page::html;
 
+use harmonium::findings::{Evidence, Finding};
 use harmonium_data::Image;
-use std::collections::BTreeMap;
 
 /// Everything a report tells. What is empty is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Input {
+pub(crate) struct Contents {
     /// The heading.
     pub(crate) title: String,
     /// The model in a paragraph: its kind, layers with their kinds of units, parameters.
     pub(crate) description: String,
-    /// What was measured, in the order of time.
-    pub(crate) records: Vec<Record>,
-    /// How the run ended.
-    pub(crate) ended: Ended,
+    /// What the numbers mean.
+    pub(crate) findings: Vec<Finding>,
+    /// The numbers: epochs, samples, weights, activities.
+    pub(crate) evidence: Evidence,
     /// What the run said while it went: notes and warnings.
     pub(crate) notes: Vec<String>,
     /// Scores of the final model, with their intervals as text.
@@ -48,41 +47,6 @@ pub(crate) struct Input {
     pub(crate) image: Option<Image>,
     /// What the units of each hidden layer look for.
     pub(crate) filters: Vec<Filters>,
-    /// Some samples of the data, as values or probabilities.
-    pub(crate) data_samples: Vec<Vec<f64>>,
-    /// Some samples of the model, as probabilities or means.
-    pub(crate) model_samples: Vec<Vec<f64>>,
-    /// The weights of each coupling.
-    pub(crate) weights: Vec<Values>,
-    /// The mean activity, over the data, of each unit of each hidden layer.
-    pub(crate) activities: Vec<Values>,
-}
-
-/// What was measured at one time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Record {
-    /// Epochs finished.
-    pub(crate) epoch: u64,
-    /// Updates done.
-    pub(crate) step: u64,
-    /// Time since the start.
-    pub(crate) seconds: Option<f64>,
-    /// Metrics by name: `family` or `family.part`, such as `log_likelihood.valid`.
-    pub(crate) values: BTreeMap<String, f64>,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All epochs are done.
-    #[default]
-    Finished,
-    /// It is still going on, or was interrupted.
-    Unfinished,
-    /// An observer ended it, for this reason.
-    Early(String),
-    /// A number was none; what happened.
-    Diverged(String),
 }
 
 /// Filters of one layer.
@@ -94,13 +58,4 @@ pub(crate) struct Filters {
     pub(crate) tiles: Vec<Vec<f64>>,
     /// The mean activity of each unit, or nothing.
     pub(crate) activity: Vec<f64>,
-}
-
-/// Numbers with a name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Values {
-    /// Of which layer or coupling.
-    pub(crate) name: String,
-    /// The numbers.
-    pub(crate) values: Vec<f64>,
 }

@@ -1,11 +1,12 @@
 //! The page: what stands where.
 
 use super::charts::charts;
-use super::findings::{Finding, Level, findings};
 use super::histogram::{describe, histogram};
 use super::markup::{escape, figure, fixed, number, plural, prose, table};
-use super::{Input, Values, pictures};
+use super::{Contents, pictures};
+use crate::render::remedy::advice;
 use anyhow::Result;
+use harmonium::findings::{Finding, Level, Named};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -22,21 +23,25 @@ struct Section {
 /// # Errors
 ///
 /// If the tiles of a picture have no common shape.
-pub(crate) fn html(input: &Input) -> Result<String> {
+pub(crate) fn html(contents: &Contents) -> Result<String> {
     let sections = [
-        section("findings", "Findings", findings_list(&findings(input), &input.notes)),
-        section("scores", "Scores", facts(&input.scores)),
-        section("mixing", "Do chains mix?", facts(&input.mixing)),
-        section("curves", "Curves", curves(input)),
-        section("filters", "Filters", filters(input)?),
-        section("samples", "Samples beside data", pictures::samples(input)?.unwrap_or_default()),
-        section("weights", "Weights and activity", histograms(input)),
-        section("data", "Data", facts(&input.data)),
-        section("configuration", "Configuration", configuration(&input.config)),
+        section("findings", "Findings", findings_list(&contents.findings, &contents.notes)),
+        section("scores", "Scores", facts(&contents.scores)),
+        section("mixing", "Do chains mix?", facts(&contents.mixing)),
+        section("curves", "Curves", curves(contents)),
+        section("filters", "Filters", filters(contents)?),
+        section(
+            "samples",
+            "Samples beside data",
+            pictures::samples(&contents.evidence, contents.image)?.unwrap_or_default(),
+        ),
+        section("weights", "Weights and activity", histograms(contents)),
+        section("data", "Data", facts(&contents.data)),
+        section("configuration", "Configuration", configuration(&contents.config)),
     ];
     let shown: Vec<Section> = sections.into_iter().filter(|s| !s.body.is_empty()).collect();
-    let mut page = head(&input.title);
-    page += &opening(input, &shown);
+    let mut page = head(&contents.title);
+    page += &opening(contents, &shown);
     for Section { id, title, body } in &shown {
         let _ = write!(page, "<section id=\"{id}\">\n<h2>{title}</h2>\n{body}</section>\n");
     }
@@ -62,16 +67,16 @@ fn head(title: &str) -> String {
     )
 }
 
-fn opening(input: &Input, sections: &[Section]) -> String {
-    let mut html = format!("<header>\n<h1>{}</h1>\n", escape(&input.title));
-    if !input.description.is_empty() {
-        let _ = writeln!(html, "<p>{}</p>", prose(&input.description));
+fn opening(contents: &Contents, sections: &[Section]) -> String {
+    let mut html = format!("<header>\n<h1>{}</h1>\n", escape(&contents.title));
+    if !contents.description.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", prose(&contents.description));
     }
-    if let Some(last) = input.records.last() {
+    if let Some(last) = contents.evidence.epochs.last() {
         let epochs = plural(usize::try_from(last.epoch).unwrap_or(usize::MAX), "epoch");
         let steps = plural(usize::try_from(last.step).unwrap_or(usize::MAX), "step");
-        let time = last.seconds.map_or(String::new(), |s| format!(", {}", duration(s)));
-        let _ = writeln!(html, "<p class=\"quiet\">{epochs}, {steps}{time}</p>");
+        let time = duration(last.seconds);
+        let _ = writeln!(html, "<p class=\"quiet\">{epochs}, {steps}, {time}</p>");
     }
     html += "<nav>";
     for Section { id, title, .. } in sections {
@@ -96,14 +101,14 @@ fn findings_list(found: &[Finding], notes: &[String]) -> String {
     let mut html = String::new();
     if !found.is_empty() {
         html += "<ul class=\"findings\">\n";
-        for Finding { level, what, advice } in found {
+        for Finding { level, what, remedies } in found {
             let (class, icon, word) = badge(*level);
             let _ = writeln!(
                 html,
                 "<li><span class=\"badge {class}\"><span aria-hidden=\"true\">{icon}</span>{word}</span>\
                  <p>{} {}</p></li>",
                 prose(what),
-                prose(advice)
+                prose(&advice(remedies))
             );
         }
         html += "</ul>\n";
@@ -132,9 +137,9 @@ fn facts(rows: &[(String, String)]) -> String {
     if rows.is_empty() { String::new() } else { table(rows) }
 }
 
-fn curves(input: &Input) -> String {
+fn curves(contents: &Contents) -> String {
     let mut html = String::new();
-    for chart in charts(&input.records) {
+    for chart in charts(&contents.evidence.epochs) {
         if let Some(svg) = chart.svg() {
             html += &figure(&chart.title, chart.meaning, &svg);
         }
@@ -142,23 +147,23 @@ fn curves(input: &Input) -> String {
     grid(&html)
 }
 
-fn filters(input: &Input) -> Result<String> {
+fn filters(contents: &Contents) -> Result<String> {
     let mut html = String::new();
-    for layer in &input.filters {
-        html += &pictures::filters(layer, input.image)?.unwrap_or_default();
+    for layer in &contents.filters {
+        html += &pictures::filters(layer, contents.image)?.unwrap_or_default();
     }
     Ok(html)
 }
 
-fn histograms(input: &Input) -> String {
+fn histograms(contents: &Contents) -> String {
     let mut html = String::new();
-    for Values { name, values } in &input.weights {
+    for Named { name, values } in &contents.evidence.weights {
         let title = format!("Weights of {name}");
         if let Some(svg) = histogram(&title, "weight", values, None) {
             html += &figure(&title, &describe(values, "weight"), &svg);
         }
     }
-    for Values { name, values } in &input.activities {
+    for Named { name, values } in &contents.evidence.activities {
         let title = format!("Activity of {name}");
         let svg =
             histogram(&title, "mean activity of a unit over the data", values, natural(values));

@@ -1,9 +1,10 @@
 //! Filters and samples as pictures inside the page.
 
+use super::Filters;
 use super::markup::{base64, escape, figure, number, plural};
 use super::mosaic::{self, Scale};
-use super::{Filters, Input};
 use anyhow::{Context as _, Result};
+use harmonium::findings::Evidence;
 use harmonium_data::Image;
 
 /// More filters than that tell nothing more.
@@ -101,12 +102,12 @@ fn shape(n_values: usize, image: Option<Image>) -> Image {
 }
 
 /// Data on the left and samples of the model on the right, in equal shades.
-pub(super) fn samples(input: &Input) -> Result<Option<String>> {
-    let panels = [("Data", &input.data_samples), ("Model", &input.model_samples)];
+pub(super) fn samples(evidence: &Evidence, image: Option<Image>) -> Result<Option<String>> {
+    let panels = [("Data", &evidence.data_samples), ("Model", &evidence.model_samples)];
     let Some(width) = panels.iter().find_map(|p| p.1.first()).map(Vec::len) else {
         return Ok(None);
     };
-    let image = shape(width, input.image);
+    let image = shape(width, image);
     let most = if image.height == 1 && width > 1 { MOST_STRIPS } else { MOST_SAMPLES };
     let smallest = panels.iter().map(|p| p.1.len()).filter(|n| *n > 0).min().unwrap_or(0);
     let n = smallest.min(most);
@@ -159,12 +160,12 @@ mod tests {
 
     #[test]
     fn both_panels_have_one_scale_and_one_size() {
-        let input = Input {
+        let evidence = Evidence {
             data_samples: vec![vec![0.0, 4.0]; 9],
             model_samples: vec![vec![-1.0, 2.0]; 4],
-            ..Input::default()
+            ..Evidence::default()
         };
-        let html = samples(&input).unwrap().unwrap();
+        let html = samples(&evidence, None).unwrap().unwrap();
         assert_eq!(html.matches("4 samples. Black is −1, white 4.").count(), 4);
         let widths: Vec<&str> =
             html.split("<img ").skip(1).map(|t| t.split(" alt").next().unwrap()).collect();
@@ -174,8 +175,9 @@ mod tests {
 
     #[test]
     fn samples_of_unequal_length_are_refused() {
-        let input = Input { data_samples: vec![vec![0.0; 4], vec![0.0; 5]], ..Input::default() };
-        let error = samples(&input).unwrap_err();
+        let evidence =
+            Evidence { data_samples: vec![vec![0.0; 4], vec![0.0; 5]], ..Evidence::default() };
+        let error = samples(&evidence, None).unwrap_err();
         assert!(format!("{error:#}").contains("5 values"), "{error:#}");
     }
 

@@ -28,8 +28,8 @@ impl Estimator for Contrastive {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { machine, engine, batch, k, stream, .. } = *context;
-        let data = Clamp::layers(batch.visible().iter().copied());
-        let factorises = posterior_factorises(machine, &data);
+        let data = batch.clamp();
+        let factorises = posterior_factorises(machine, data);
         let free = Clamp::none();
         normalise(batch, &mut self.weights);
         let last = last_free_block(engine, &free);
@@ -44,13 +44,13 @@ impl Estimator for Contrastive {
                     sample_with_means(engine, &mut x, &last, stream.fork(1), &mut self.data_means);
                     data_means = Some(&self.data_means);
                 } else {
-                    gibbs(machine, engine, &data, &mut x, 1, stream.fork(1))?;
+                    gibbs(machine, engine, data, &mut x, 1, stream.fork(1))?;
                 }
                 x
             }
             _ => {
                 let sweeps = if factorises { 1 } else { POSTERIOR_SWEEPS };
-                sample_posterior(context, &data, sweeps)?
+                sample_posterior(context, data, sweeps)?
             }
         };
         if defer {
@@ -74,9 +74,9 @@ impl Estimator for Contrastive {
 mod tests {
     use super::*;
     use crate::engine::{Arithmetic, Engine};
-    use crate::machine::Batch;
     use crate::models::Rbm;
     use crate::sampling::natural_parameters;
+    use crate::schema::Feed;
     use harmonium_data::{Binarize, Dataset, Table};
     use harmonium_kernels::line::TILE;
     use harmonium_kernels::random::Stream;
@@ -91,16 +91,13 @@ mod tests {
         for (i, w) in machine.couplings_mut()[0].weights.entries_mut().iter_mut().enumerate() {
             *w = (i as f64).sin();
         }
+        let feed = Feed::of(&machine, &data).unwrap();
         for (precision, tolerance) in [(Arithmetic::F32, 1e-5), (Arithmetic::I16, 2e-3)] {
             let engine = Engine::with_arithmetic(&machine, precision);
             let mut estimator = Contrastive::default();
             for turn in 0..3 {
-                let mut batch = Batch::new(&machine);
-                let mut values = vec![0.0; 70];
-                for row in 0..5 {
-                    data.present_into((row + turn) % 7, Stream::new(0), &mut values);
-                    batch.push(&machine, &values, 1.0);
-                }
+                let rows = (0..5).map(|row| (row + turn) % 7);
+                let batch = feed.batch(rows, Stream::new(0));
                 let context = Context {
                     machine: &machine,
                     engine: &engine,

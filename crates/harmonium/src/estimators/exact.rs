@@ -21,10 +21,10 @@ impl Estimator for ExactPosterior {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { machine, engine, batch, .. } = *context;
-        let clamp = Clamp::layers(batch.visible().iter().copied());
+        let clamp = batch.clamp();
         normalise(batch, &mut self.weights);
-        let free = free_layers(machine, &clamp);
-        if deferrable(context, &free) && posterior_factorises(machine, &clamp) {
+        let free = free_layers(machine, clamp);
+        if deferrable(context, &free) && posterior_factorises(machine, clamp) {
             let state = match self.particles.take() {
                 Some(state) if state.n_rows() == batch.n_rows() => state,
                 _ => State::zeros(machine, batch.n_rows())?,
@@ -40,10 +40,10 @@ impl Estimator for ExactPosterior {
             });
         }
         let mut x = batch.to_state(machine)?;
-        if !posterior_factorises(machine, &clamp) {
-            return Ok(Side::Moments(exact::moments(machine, &clamp, &x, &self.weights)?));
+        if !posterior_factorises(machine, clamp) {
+            return Ok(Side::Moments(exact::moments(machine, clamp, &x, &self.weights)?));
         }
-        average_block(engine, &clamp, &mut x, &free);
+        average_block(engine, clamp, &mut x, &free);
         Ok(particles(self.particles.insert(x), &self.weights))
     }
 }

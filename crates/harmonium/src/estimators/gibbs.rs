@@ -41,10 +41,10 @@ impl Estimator for ClampedGibbs {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { engine, batch, .. } = *context;
-        let clamp = Clamp::layers(batch.visible().iter().copied());
-        let mut x = sample_posterior(context, &clamp, self.sweeps)?;
+        let clamp = batch.clamp();
+        let mut x = sample_posterior(context, clamp, self.sweeps)?;
         normalise(batch, &mut self.weights);
-        let last = last_free_block(engine, &clamp);
+        let last = last_free_block(engine, clamp);
         if deferrable(context, &last) {
             let state = self.particles.insert(x);
             return Ok(Side::Particles {
@@ -55,7 +55,7 @@ impl Estimator for ClampedGibbs {
                 data_means: None,
             });
         }
-        average_block(engine, &clamp, &mut x, &last);
+        average_block(engine, clamp, &mut x, &last);
         Ok(particles(self.particles.insert(x), &self.weights))
     }
 }

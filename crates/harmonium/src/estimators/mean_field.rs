@@ -6,7 +6,7 @@
 use super::{Context, Estimator, Side, normalise, particles};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Clamp, Convergence, MeanField, mean_field, start_outwards};
+use crate::sampling::{Convergence, MeanField, mean_field, start_outwards};
 
 /// Means of the factorised posterior of each sample.
 #[derive(Clone, Debug, Default)]
@@ -31,10 +31,10 @@ impl Estimator for MeanFieldPosterior {
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
         let Context { machine, engine, batch, .. } = *context;
-        let clamp = Clamp::layers(batch.visible().iter().copied());
+        let clamp = batch.clamp();
         let mut x = batch.to_state(machine)?;
-        start_outwards(machine, engine, &clamp, &mut x)?;
-        self.convergence = Some(mean_field(machine, engine, &clamp, &mut x, self.settings)?);
+        start_outwards(machine, engine, clamp, &mut x)?;
+        self.convergence = Some(mean_field(machine, engine, clamp, &mut x, self.settings)?);
         normalise(batch, &mut self.weights);
         Ok(particles(self.particles.insert(x), &self.weights))
     }

@@ -19,6 +19,7 @@ use crate::exact;
 use crate::machine::{Layer, State};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
+use crate::schema::Feed;
 use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
 use harmonium_data::Dataset;
@@ -77,7 +78,8 @@ pub fn importance(
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
-    for (piece, x) in (0..).zip(pieces(dbn, data)) {
+    let feed = feed_of(dbn, data)?;
+    for (piece, x) in (0..).zip(pieces(dbn, &feed)) {
         let x = x?;
         let draw = |k: usize| {
             let stream = stream.fork(piece).fork(k as u64);
@@ -111,6 +113,9 @@ pub fn importance(
         estimates,
     })
 }
+
+/// Up to this many terms (as a binary logarithm) sums are exact if no method is asked for.
+const AUTO_LOG2_TERMS: f64 = 24.0;
 
 /// Up to this many terms (as a binary logarithm) a training ends with a bound, on so many rows and
 /// draws.
@@ -163,7 +168,8 @@ pub fn class_probabilities(
     let engine = DbnEngine::new(dbn, Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
-    for (piece, x) in (0..).zip(pieces(dbn, data)) {
+    let feed = feed_of(dbn, data)?;
+    for (piece, x) in (0..).zip(pieces(dbn, &feed)) {
         let x = x?;
         let draw = |k: usize| {
             let mut x = x.clone();
@@ -176,6 +182,32 @@ pub fn class_probabilities(
         all.extend((0..x.n_rows() * dbn.n_classes()).map(mean));
     }
     Ok(all)
+}
+
+/// The share of rows whose label is not the class that the network finds most probable.
+///
+/// # Errors
+///
+/// As [`class_probabilities`]; and if the data has no labels.
+pub fn error_rate(dbn: &Dbn, data: &Dataset, n_draws: usize, stream: Stream) -> Result<f64, Error> {
+    let Some(labels) = data.labels() else {
+        return Err(Error::Empty { what: "the list of labels".into() });
+    };
+    let q = dbn.n_classes();
+    let probabilities = class_probabilities(dbn, data, n_draws, stream)?;
+    let best = |p: &[f64]| (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let rows = probabilities.chunks_exact(q).zip(labels.values());
+    let wrong = rows.filter(|(p, label)| best(p) != Some(**label as usize)).count();
+    Ok(wrong as f64 / data.n_rows() as f64)
+}
+
+/// Whether exact sums over all layers are affordable.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn affords_exact(dbn: &Dbn) -> Result<bool, Error> {
+    Ok(log2_terms(dbn)? <= AUTO_LOG2_TERMS)
 }
 
 fn check_draws(n_draws: usize) -> Result<(), Error> {
@@ -231,16 +263,19 @@ fn log_conditional(layer: &Layer, theta: &[f64], x: &[f64]) -> f64 {
 /// The data as states, some rows at a time.
 fn pieces<'a>(
     dbn: &'a Dbn,
-    data: &'a Dataset,
+    feed: &'a Feed<'a>,
 ) -> impl Iterator<Item = Result<DbnState, Error>> + 'a {
-    (0..data.n_rows()).step_by(ROWS).map(move |start| {
-        let rows = start..(start + ROWS).min(data.n_rows());
-        let mut values = vec![0.0; rows.len() * data.n_columns()];
-        for (row, out) in rows.zip(values.chunks_mut(data.n_columns())) {
-            data.present_into(row, Stream::new(0), out);
-        }
-        DbnState::from_rows(dbn, data.n_columns(), &values).map_err(|e| e.in_rows_from(start))
+    let n_rows = feed.data().n_rows();
+    (0..n_rows).step_by(ROWS).map(move |start| {
+        let rows = start..(start + ROWS).min(n_rows);
+        DbnState::from_batch(dbn, &feed.batch(rows, Stream::new(0)))
     })
+}
+
+/// The data for the layers that it fills. Its visible layer has no missing values: nothing here
+/// sums over them.
+fn feed_of<'d>(dbn: &Dbn, data: &'d Dataset) -> Result<Feed<'d>, Error> {
+    Feed::of(&dbn.data_layers()?, data)?.without_holes()
 }
 
 /// Binary logarithm of the number of terms of [`exact()`], the most that one sum takes.
@@ -271,7 +306,8 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
     let engine = DbnEngine::new(dbn, Arithmetic::F64);
-    let states: Vec<DbnState> = pieces(dbn, data).collect::<Result<_, _>>()?;
+    let feed = feed_of(dbn, data)?;
+    let states: Vec<DbnState> = pieces(dbn, &feed).collect::<Result<_, _>>()?;
     let rows: Vec<Vec<f64>> =
         states.iter().flat_map(|x| (0..x.n_rows()).map(|r| x.row(0, r).to_vec())).collect();
     let labels: Vec<Label> = states.iter().flat_map(DbnState::labels).collect();

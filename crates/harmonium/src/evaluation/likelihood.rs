@@ -8,8 +8,8 @@ use super::log_partition::{Bracket, LogPartition, MARGIN};
 use super::posterior::Sums;
 use crate::error::Error;
 use crate::exact;
-use crate::machine::{Batch, Columns, Machine};
-use crate::sampling::Clamp;
+use crate::machine::Machine;
+use crate::schema::Feed;
 use crate::training::{Measurement, Metric, MetricName, View};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
@@ -41,7 +41,8 @@ impl Likelihood {
     }
 }
 
-/// The exact log-likelihood of each sample. Data that is drawn anew at each presentation is drawn
+/// The exact log-likelihood of each sample; values that are missing and layers that the data does
+/// not have are summed out. Data that is drawn anew at each presentation is drawn
 /// once, always the same way, so that scores can be compared.
 ///
 /// # Errors
@@ -49,20 +50,14 @@ impl Likelihood {
 /// If the data does not fit, or a sum has too many terms.
 pub fn exact(machine: &Machine, data: &Dataset) -> Result<Likelihood, Error> {
     let log_partition = exact::log_partition(machine)?;
-    let columns = Columns::of(machine);
-    let clamp = Clamp::visible(machine);
-    let mut batch = Batch::new(machine);
-    let mut values = vec![0.0; data.n_columns()];
+    let feed = Feed::of(machine, data)?;
+    let mut batch = feed.batch([], Stream::new(0));
     let mut rows = Vec::with_capacity(data.n_rows());
-    for row in 0..data.n_rows() {
-        data.present_into(row, Stream::new(0), &mut values);
-        columns.check(machine, row, &values)?;
-        batch.push(machine, &values, data.weight(row));
-        if batch.n_rows() == ROWS || row + 1 == data.n_rows() {
-            let logs = exact::log_sums(machine, &clamp, &batch.to_state(machine)?)?;
-            rows.extend(logs.into_iter().map(|l| l - log_partition));
-            batch.clear();
-        }
+    for start in (0..data.n_rows()).step_by(ROWS) {
+        let these = start..(start + ROWS).min(data.n_rows());
+        feed.refill(&mut batch, these, Stream::new(0));
+        let logs = exact::log_sums(machine, batch.clamp(), &batch.to_state(machine)?)?;
+        rows.extend(logs.into_iter().map(|l| l - log_partition));
     }
     let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
     let (mean, data_std_error) = weighted_mean(&rows, &weights);

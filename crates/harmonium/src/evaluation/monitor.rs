@@ -20,9 +20,11 @@ use crate::machine::{Batch, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
 };
+use crate::schema::Feed;
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
+use std::sync::OnceLock;
 
 /// Share of the training's time for measurements that are not exact.
 const BUDGET: f64 = 0.03;
@@ -42,8 +44,8 @@ const ECHO: MeanField = MeanField { tolerance: 1e-2, max_sweeps: 5, damping: 0.0
 
 /// Watches one run on its training and validation data.
 pub struct Monitor<'d> {
-    train: &'d Dataset,
-    valid: Option<&'d Dataset>,
+    train: Looked<'d>,
+    valid: Option<Looked<'d>>,
     seed: u64,
 }
 
@@ -51,19 +53,38 @@ impl Metric for Monitor<'_> {
     /// Measures after some epochs what can be measured: everything cheap, and exact likelihoods where
     /// they cost little. A stage that learns from samples of its own is measured on those.
     fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
-        let Some(Watched { machine, engine, chains, data }) = view.watched() else {
-            return Ok(Vec::new());
-        };
-        let valid = if data.is_some() { None } else { self.valid };
-        let own = Monitor { train: data.unwrap_or(self.train), valid, seed: self.seed };
-        if !own.is_due(view.epoch(), view.epochs()) {
-            return Ok(Vec::new());
+        let Some(watched) = view.watched() else { return Ok(Vec::new()) };
+        let epochs = (view.epoch(), view.epochs());
+        match watched.data {
+            Some(data) => Monitor::new(data, None, self.seed).measure_due(&watched, epochs),
+            None => self.measure_due(&watched, epochs),
         }
-        let mut found = own.measure_cheap(machine, engine, chains)?;
-        if own.affords_exact(machine) {
-            found.extend(own.measure_exact(machine)?);
+    }
+}
+
+/// Data that is looked at again and again: checked at the first look.
+struct Looked<'d> {
+    data: &'d Dataset,
+    feed: OnceLock<Feed<'d>>,
+}
+
+impl<'d> Looked<'d> {
+    fn new(data: &'d Dataset) -> Self {
+        Self { data, feed: OnceLock::new() }
+    }
+
+    fn feed(&self, machine: &Machine) -> Result<&Feed<'d>, Error> {
+        if let Some(feed) = self.feed.get() {
+            return Ok(feed);
         }
-        Ok(found)
+        let feed = Feed::of(machine, self.data)?.whole()?;
+        Ok(self.feed.get_or_init(|| feed))
+    }
+
+    /// The numbers of the rows that are looked at: every so-many-th.
+    fn chosen(&self) -> Vec<usize> {
+        let n = (self.data.n_rows() / SHARE).max(LEAST_ROWS).min(self.data.n_rows());
+        (0..n).map(|k| k * self.data.n_rows() / n).collect()
     }
 }
 
@@ -81,17 +102,17 @@ struct Look {
 impl<'d> Monitor<'d> {
     /// Looks at fixed rows of both sets.
     pub fn new(train: &'d Dataset, valid: Option<&'d Dataset>, seed: u64) -> Self {
-        Self { train, valid, seed }
+        Self { train: Looked::new(train), valid: valid.map(Looked::new), seed }
     }
 
     /// After how many epochs to measure, so that it costs a few percent of the training: known
     /// beforehand, because a run must not depend on how fast it went. At least ten times in all.
     pub fn every(&self, epochs: u64) -> u64 {
-        let rows = |d: &Dataset| Self::chosen(d).len() as f64;
-        let looked = rows(self.train) + self.valid.map_or(0.0, rows);
+        let rows = |d: &Looked<'_>| d.chosen().len() as f64;
+        let looked = rows(&self.train) + self.valid.as_ref().map_or(0.0, rows);
         // A row that is looked at is counted as one and a half that are learned from; in an RBM of
         // 784×500 it takes as long as two and a half.
-        let cost = 1.5 * looked / self.train.n_rows() as f64;
+        let cost = 1.5 * looked / self.train.data.n_rows() as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let every = (cost / BUDGET).ceil() as u64;
         every.clamp(1, (epochs / 10).max(1))
@@ -104,13 +125,29 @@ impl<'d> Monitor<'d> {
         let entries: usize = machine.layers().iter().map(crate::machine::Layer::len).sum();
         let cost = log2_terms.exp2() * entries as f64;
         // An epoch multiplies each row with all weights about six times.
-        let epoch = 6.0 * self.train.n_rows() as f64 * machine.n_parameters() as f64;
+        let epoch = 6.0 * self.train.data.n_rows() as f64 * machine.n_parameters() as f64;
         posterior_factorises(machine, &clamp) && (cost <= 0.02 * epoch || cost <= TRIFLE)
     }
 
     /// Whether the end of an epoch is one at which measurements are taken.
     fn is_due(&self, epoch: u64, epochs: u64) -> bool {
         epoch == 1 || epoch == epochs || epoch.is_multiple_of(self.every(epochs))
+    }
+
+    /// Everything that can be afforded, at the end of an epoch that asks for it.
+    fn measure_due(
+        &self,
+        watched: &Watched<'_>,
+        (epoch, epochs): (u64, u64),
+    ) -> Result<Vec<Measurement>, Error> {
+        if !self.is_due(epoch, epochs) {
+            return Ok(Vec::new());
+        }
+        let mut found = self.measure_cheap(watched.machine, watched.engine, watched.chains)?;
+        if self.affords_exact(watched.machine) {
+            found.extend(self.measure_exact(watched.machine)?);
+        }
+        Ok(found)
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.
@@ -128,10 +165,10 @@ impl<'d> Monitor<'d> {
         let mut add = |name, (value, std_error): (f64, f64)| {
             found.push(Measurement { name, value, std_error: Some(std_error) });
         };
-        let train = self.look(machine, engine, self.train)?;
+        let train = self.look(machine, engine, &self.train)?;
         let train_energy = mean_of(&train.energies);
         add(MetricName::FreeEnergy(On::Train), train_energy);
-        if let Some(valid) = self.valid {
+        if let Some(valid) = &self.valid {
             let valid = self.look(machine, engine, valid)?;
             let energy = mean_of(&valid.energies);
             add(MetricName::FreeEnergy(On::Valid), energy);
@@ -178,11 +215,12 @@ impl<'d> Monitor<'d> {
         let log_z = exact::log_partition(machine)?;
         let clamp = Clamp::visible(machine);
         let mut found = Vec::new();
-        for (on, data) in [(On::Train, Some(self.train)), (On::Valid, self.valid)] {
+        for (on, data) in [(On::Train, Some(&self.train)), (On::Valid, self.valid.as_ref())] {
             let Some(data) = data else { continue };
             let mut logs = Vec::new();
-            for rows in Self::chosen(data).chunks(PIECE) {
-                let x = Self::batch(machine, data, rows).to_state(machine)?;
+            let feed = data.feed(machine)?;
+            for rows in data.chosen().chunks(PIECE) {
+                let x = alike(feed, rows).to_state(machine)?;
                 logs.extend(exact::log_sums(machine, &clamp, &x)?);
             }
             let (mean, error) = mean_of(&logs);
@@ -195,32 +233,15 @@ impl<'d> Monitor<'d> {
         Ok(found)
     }
 
-    /// The numbers of the rows that are looked at: every so-many-th.
-    fn chosen(data: &Dataset) -> Vec<usize> {
-        let n = (data.n_rows() / SHARE).max(LEAST_ROWS).min(data.n_rows());
-        (0..n).map(|k| k * data.n_rows() / n).collect()
-    }
-
-    /// Rows as a batch, presented always alike.
-    fn batch(machine: &Machine, data: &Dataset, rows: &[usize]) -> Batch {
-        let mut batch = Batch::new(machine);
-        let mut values = vec![0.0; data.n_columns()];
-        for &row in rows {
-            data.present_into(row, Stream::new(0), &mut values);
-            batch.push(machine, &values, 1.0);
-        }
-        batch
-    }
-
     /// Looks at the rows piece by piece: states are large, and few numbers remain of them.
-    fn look(&self, machine: &Machine, engine: &Engine, data: &Dataset) -> Result<Look, Error> {
+    fn look(&self, machine: &Machine, engine: &Engine, data: &Looked<'_>) -> Result<Look, Error> {
         let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
         let closed = ClosedForm::of(machine)?;
-        let chosen = Self::chosen(data);
+        let (feed, chosen) = (data.feed(machine)?, data.chosen());
         let stride = (chosen.len() / LEAST_ROWS).clamp(1, ECHOES);
         for (piece, rows) in (0_u64..).zip(chosen.chunks(PIECE)) {
-            let batch = Self::batch(machine, data, rows);
+            let batch = alike(feed, rows);
             let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
             if let Some(closed) = &closed {
                 let x = closed.look(machine, engine, &batch, visit, &mut look)?;
@@ -242,6 +263,11 @@ impl<'d> Monitor<'d> {
         }
         Ok(look)
     }
+}
+
+/// Rows as a batch, presented always alike.
+fn alike(feed: &Feed<'_>, rows: &[usize]) -> Batch {
+    feed.batch(rows.iter().copied(), Stream::new(0))
 }
 
 /// A machine whose hidden units are independent given the data, without its offsets: one

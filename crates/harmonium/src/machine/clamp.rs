@@ -1,8 +1,12 @@
 //! What keeps its value during a walk.
+//!
+//! A clamp is an argument of a sampler and not a state of the machine. A [`Batch`](super::Batch)
+//! carries one that holds exactly the units whose values it has.
 
 use super::{LayerId, Machine};
 use crate::error::Error;
 use harmonium_kernels::bits::BitMatrix;
+use ndarray::ArrayView2;
 
 /// The units that are held, by layer, by unit, or by row and unit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,11 +52,44 @@ impl Clamp {
         self
     }
 
-    /// Also holds the units of layer `l` whose bit is set, row by row.
+    /// Also holds the units of layer `l` that are `true`: a row for each row of the state, a column
+    /// for each unit.
     #[must_use]
-    pub fn with_mask(mut self, l: LayerId, held: BitMatrix) -> Self {
-        *self.at(l) = Held::Entries(held);
+    pub fn with_mask(mut self, l: LayerId, held: ArrayView2<'_, bool>) -> Self {
+        let mut bits = BitMatrix::zeros(0, held.ncols());
+        held.rows().into_iter().for_each(|row| bits.push_row(|unit| row[unit]));
+        *self.at(l) = Held::Entries(bits);
         self
+    }
+
+    /// Also holds all of layer `l`.
+    pub(crate) fn hold_layer(&mut self, l: LayerId) {
+        *self.at(l) = Held::Everything;
+    }
+
+    /// The mask of layer `l`, a row for each row of the state, to add rows to: empty at first,
+    /// whatever was held before.
+    pub(crate) fn start_mask(&mut self, l: LayerId, n_units: usize) {
+        match self.at(l) {
+            Held::Entries(bits) if bits.n_columns() == n_units => bits.clear(),
+            other => *other = Held::Entries(BitMatrix::zeros(0, n_units)),
+        }
+    }
+
+    /// Adds a row to the mask that was started.
+    pub(crate) fn push_mask_row(&mut self, l: LayerId, held: impl FnMut(usize) -> bool) {
+        if let Held::Entries(bits) = self.at(l) {
+            bits.push_row(held);
+        }
+    }
+
+    /// Ends the mask that was started: where it holds every unit, the layer is held as a whole.
+    pub(crate) fn finish_mask(&mut self, l: LayerId) {
+        if let Held::Entries(bits) = self.at(l)
+            && bits.count_ones() == bits.n_rows() as u64 * bits.n_columns() as u64
+        {
+            *self.at(l) = Held::Everything;
+        }
     }
 
     fn at(&mut self, l: LayerId) -> &mut Held {

@@ -24,7 +24,6 @@ pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
 
-pub(crate) use batch::Columns;
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
 pub(crate) use state::{LayerState, Meaning};

@@ -144,6 +144,18 @@ impl Dbn {
         (self.top.layers().len() == 3).then(|| self.top.layer(Self::LABELS))
     }
 
+    /// The layers that data fills, the visible one and the labels if there are any, as a machine
+    /// without couplings: what a [`Schema`](crate::schema::Schema) of the network speaks about.
+    ///
+    /// # Errors
+    ///
+    /// If two layers have one name.
+    pub fn data_layers(&self) -> Result<Machine, Error> {
+        let visible = Layer { role: Role::Visible, ..self.layer(0).clone() };
+        let layers = [visible].into_iter().chain(self.labels().cloned());
+        Machine::new(layers.collect(), Vec::new())
+    }
+
     /// Number of classes; 0 without labels.
     pub fn n_classes(&self) -> usize {
         self.labels().map_or(0, Layer::len)

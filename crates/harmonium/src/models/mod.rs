@@ -16,6 +16,7 @@ mod body;
 mod dbm;
 mod dbn;
 mod ising;
+mod labels;
 mod multimodal;
 mod rbm;
 
@@ -24,6 +25,7 @@ pub use body::Body;
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+pub use labels::with_labels;
 pub use multimodal::{MultimodalDbm, Pathway};
 pub use rbm::Rbm;
 

@@ -54,6 +54,32 @@ pub enum Event {
     Other(Value),
 }
 
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// All epochs are done.
+    #[default]
+    Finished,
+    /// It is still going on, or was interrupted.
+    Unfinished,
+    /// Somebody who watched it ended it, for this reason.
+    Stopped(String),
+    /// A number was not finite; what happened.
+    Diverged(String),
+}
+
+impl Ending {
+    /// How the run ended that these events are of.
+    pub fn of(events: &[Event]) -> Self {
+        match events.iter().rev().find(|e| !matches!(e, Event::Epoch(_) | Event::Other(_))) {
+            Some(Event::Finished { .. }) => Self::Finished,
+            Some(Event::Stopped { reason, .. }) => Self::Stopped(reason.clone()),
+            Some(Event::Diverged { reason, .. }) => Self::Diverged(reason.clone()),
+            _ => Self::Unfinished,
+        }
+    }
+}
+
 /// An epoch of training, and what was measured after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
@@ -261,6 +287,16 @@ mod tests {
             assert_eq!(event, Event::Other(serde_json::from_str(text).unwrap()));
             assert_eq!(line(&event), text);
         }
+    }
+
+    #[test]
+    fn the_last_word_says_how_a_run_ended() {
+        let events: Vec<Event> = LINES.map(|l| serde_json::from_str(l).unwrap()).into();
+        assert_eq!(Ending::of(&events[..6]), Ending::Unfinished);
+        assert_eq!(Ending::of(&events[..8]), Ending::Finished);
+        assert!(matches!(Ending::of(&events[..9]), Ending::Stopped(why) if why.contains("risen")));
+        assert!(matches!(Ending::of(&events), Ending::Diverged(why) if why.contains("gradient")));
+        assert_eq!(Ending::of(&[]), Ending::Unfinished);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::damaged;
 use crate::error::Error;
+use crate::schema::Schema;
 use harmonium_data::{Image, Reading};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +26,9 @@ pub struct Memory {
     pub means: Vec<f64>,
     /// Names of the classes, if labels were learned.
     pub classes: Vec<String>,
+    /// Which columns fill which layer; files of earlier versions do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
 }
 
 impl Memory {

@@ -42,7 +42,7 @@ mod writer;
 
 pub use checkpoint::SavedCheckpoint;
 pub use directory::RunDirectory;
-pub use event::{Epoch, Event, PretrainingEpoch};
+pub use event::{Ending, Epoch, Event, PretrainingEpoch};
 pub use events::EventLog;
 pub use memory::Memory;
 pub use model_file::{About, Located, Model};

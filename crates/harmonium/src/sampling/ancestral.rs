@@ -11,7 +11,7 @@ use super::walk::{Heat, Response, Walk};
 use super::{Clamp, Label, natural_parameters};
 use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
-use crate::machine::{Batch, Layer, LayerId, LayerState, Machine, Meaning, Role, State};
+use crate::machine::{Batch, LayerId, LayerState, Machine, Meaning, State};
 use crate::models::{Dbn, Directed};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::Stream;
@@ -92,15 +92,22 @@ impl DbnState {
     ///
     /// If the columns do not fit, or a value is impossible for its units.
     pub fn from_rows(dbn: &Dbn, n_columns: usize, values: &[f64]) -> Result<Self, Error> {
-        let layers = data_layers(dbn, n_columns)?;
-        Self::from_batch(dbn, &layers, &Batch::from_rows(&layers, n_columns, values)?)
+        let batch = Batch::from_given_rows(&dbn.data_layers()?, n_columns, values)?;
+        Self::from_batch(dbn, &batch)
     }
 
-    /// The same for a batch of the layers that the data fills, see [`data_layers`].
-    pub(crate) fn from_batch(dbn: &Dbn, layers: &Machine, batch: &Batch) -> Result<Self, Error> {
-        let mut x = batch.to_state(layers)?;
+    /// The same for a batch of the layers that data fills, see [`Dbn::data_layers`]; labels that
+    /// the batch does not hold are not known.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn from_batch(dbn: &Dbn, batch: &Batch) -> Result<Self, Error> {
+        let layers = dbn.data_layers()?;
+        let mut x = batch.to_state(&layers)?;
         x.layers.iter_mut().for_each(LayerState::pack);
         let labels = if x.layers.len() > 1 { x.layers.pop() } else { None };
+        let labels = labels.filter(|_| batch.clamp().holds_layer(LayerId(1)));
         let n_rows = x.n_rows();
         let mut layers = x.layers;
         for part in dbn.directed() {
@@ -190,23 +197,6 @@ impl DbnState {
         }
         Ok(x)
     }
-}
-
-/// The layers that rows of `n_columns` columns fill: the visible one and, if they are that long,
-/// the labels.
-///
-/// # Errors
-///
-/// Never for a network that was built.
-pub(crate) fn data_layers(dbn: &Dbn, n_columns: usize) -> Result<Machine, Error> {
-    let mut layers = vec![Layer { role: Role::Visible, ..dbn.layer(0).clone() }];
-    if let Some(labels) = dbn.labels() {
-        let visible = [layers[0].len(), layers[0].n_units()];
-        if visible.iter().any(|n| n + labels.len() == n_columns) {
-            layers.push(labels.clone());
-        }
-    }
-    Machine::new(layers, Vec::new())
 }
 
 /// Goes up: replaces the hidden layers below the top by what the recognition distribution makes of

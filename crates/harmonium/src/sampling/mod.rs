@@ -30,7 +30,7 @@ pub use labelled::{Label, TopSums};
 pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
 pub use tempering::{SwapRate, Tempering};
 
-pub(crate) use ancestral::{Way, data_layers};
+pub(crate) use ancestral::Way;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use gibbs::open_sweeps;
 pub(crate) use inference::free_layers;

@@ -18,15 +18,15 @@ use super::trainer::{Trainer, purpose};
 use super::up_down::UpDown;
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role};
+use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
-use crate::sampling::{DbnEngine, DbnState, Pass, data_layers, recognise};
+use crate::sampling::{DbnEngine, DbnState, Pass, recognise};
+use crate::schema::Feed;
 use crate::units::Units;
 use harmonium_data::{Dataset, Table};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream};
-use std::borrow::Cow;
 
 /// Rows that go up together.
 const ROWS: usize = 1000;
@@ -42,18 +42,44 @@ pub struct DbnShape {
     pub n_classes: usize,
 }
 
+impl DbnShape {
+    /// Binary units everywhere.
+    pub fn binary(n_visible: usize, hidden: &[usize]) -> Self {
+        Self { visible: (Units::Binary, n_visible), hidden: hidden.to_vec(), n_classes: 0 }
+    }
+
+    /// The shape of a network.
+    pub fn of(dbn: &Dbn) -> Self {
+        let visible = dbn.layer(0);
+        Self {
+            visible: (visible.units, visible.n_units()),
+            hidden: (1..=dbn.depth()).map(|l| dbn.layer(l).len()).collect(),
+            n_classes: dbn.n_classes(),
+        }
+    }
+
+    /// The layers that data goes into, as a machine without couplings.
+    pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
+        let mut layers =
+            vec![Layer::new("visible", Role::Visible, self.visible.0, self.visible.1)?];
+        if self.n_classes > 0 {
+            let units = Units::Categorical { q: self.n_classes };
+            layers.push(Layer::new("labels", Role::Visible, units, 1)?);
+        }
+        Machine::new(layers, Vec::new())
+    }
+}
+
 /// The stages of one network on one set of data.
 pub struct Stack<'d> {
     shape: DbnShape,
     data: &'d Dataset,
-    /// The data without the columns of the classes.
-    bare: Cow<'d, Dataset>,
     plan: Plan,
 }
 
 impl<'d> Stack<'d> {
-    /// Plans a stack: every RBM is trained as `plan` says, with a seed of its own. The columns of
-    /// the classes, if there are any, come last in `data`.
+    /// Plans a stack: every RBM is trained as `plan` says, with a seed of its own. Only
+    /// the RBM on top sees the labels of `data`, if there are any.
     ///
     /// # Errors
     ///
@@ -63,11 +89,7 @@ impl<'d> Stack<'d> {
         if shape.hidden.is_empty() {
             return Err(Error::Empty { what: "the list of hidden layers".into() });
         }
-        let bare = match shape.n_classes {
-            0 => Cow::Borrowed(data),
-            _ => Cow::Owned(data.clone().without_classes()),
-        };
-        Ok(Self { shape, data, bare, plan: plan.clone() })
+        Ok(Self { shape, data, plan: plan.clone() })
     }
 
     /// Number of RBMs.
@@ -107,8 +129,6 @@ impl<'d> Stack<'d> {
 
     /// What the top RBM of `dbn` learns from.
     pub fn data(&self, dbn: &Dbn) -> StageData<'d> {
-        let labelled = dbn.depth() == self.depth();
-        let data = if labelled { Cow::Borrowed(self.data) } else { self.bare.clone() };
         let precision = match self.plan.precision {
             Numbers::F64 => Arithmetic::F64,
             Numbers::F32 => Arithmetic::F32,
@@ -116,7 +136,7 @@ impl<'d> Stack<'d> {
         };
         let root = Stream::new(self.plan(dbn.depth()).seed);
         let engine = DbnEngine::new(dbn, precision);
-        StageData { data, dbn: dbn.clone(), engine, root }
+        StageData { data: self.data, dbn: dbn.clone(), engine, root }
     }
 
     /// The top RBM of `dbn` with its first parameters.
@@ -166,7 +186,7 @@ fn stage_seed(seed: u64, l: usize) -> u64 {
 /// Samples of the layer an RBM of a stack stands on, drawn anew in each epoch: the data through
 /// the recognition distribution below it.
 pub struct StageData<'d> {
-    data: Cow<'d, Dataset>,
+    data: &'d Dataset,
     dbn: Dbn,
     engine: DbnEngine,
     root: Stream,
@@ -176,7 +196,7 @@ impl<'d> StageData<'d> {
     /// What a trainer takes: the data itself for the first RBM.
     pub fn presented(self) -> Presented<'d> {
         if self.dbn.directed().is_empty() {
-            Presented::Fixed(self.data)
+            Presented::from(self.data)
         } else {
             Presented::Anew(Box::new(self))
         }
@@ -186,68 +206,22 @@ impl<'d> StageData<'d> {
 impl EpochData for StageData<'_> {
     fn in_epoch(&self, epoch: u64) -> Result<Dataset, Error> {
         if self.dbn.directed().is_empty() {
-            return Ok(self.data.clone().into_owned());
+            return Ok(self.data.clone());
         }
         let mut bits = BitMatrix::zeros(0, self.dbn.top().layer(Dbn::BELOW_TOP).len());
         let up = self.root.fork(purpose::RECOGNITION).fork(epoch);
         let draw = self.root.fork(purpose::DATA).fork(epoch);
-        let mut rows = RowBuffer::new(&self.dbn, &self.data)?;
+        let feed = Feed::of(&self.dbn.data_layers()?, self.data)?.whole()?;
+        let mut batch = feed.batch([], draw);
         for (piece, start) in (0..).zip((0..self.data.n_rows()).step_by(ROWS)) {
             let these = start..(start + ROWS).min(self.data.n_rows());
-            let mut x = rows.present(&self.dbn, &self.data, these, draw)?;
+            feed.refill(&mut batch, these, draw);
+            let mut x = DbnState::from_batch(&self.dbn, &batch)?;
             recognise(&self.dbn, &self.engine, &mut x, Pass::Samples(up.fork(piece)))?;
             x.append_top_bits(&mut bits);
         }
         let values = Table::from_bits(bits).and_then(|table| self.data.with_values(table));
         values.map_err(|_| Error::Empty { what: "the data".into() })
-    }
-}
-
-/// Turns rows of data into states of a network.
-pub(super) struct RowBuffer {
-    layers: Machine,
-    batch: Batch,
-    words: Vec<u64>,
-    values: Vec<f64>,
-}
-
-impl RowBuffer {
-    pub(super) fn new(dbn: &Dbn, data: &Dataset) -> Result<Self, Error> {
-        let layers = data_layers(dbn, data.n_columns())?;
-        super::trainer::check_data(&layers, data)?;
-        let words = vec![0; data.n_columns().div_ceil(64)];
-        Ok(Self { batch: Batch::new(&layers), layers, words, values: Vec::new() })
-    }
-
-    /// The rows named, as they are presented with `draw`.
-    pub(super) fn present(
-        &mut self,
-        dbn: &Dbn,
-        data: &Dataset,
-        rows: impl IntoIterator<Item = usize>,
-        draw: Stream,
-    ) -> Result<DbnState, Error> {
-        self.batch.clear();
-        let entries: usize = self.layers.layers().iter().map(Layer::len).sum();
-        let as_bits = data.is_bits() && entries == data.n_columns();
-        for row in rows {
-            if as_bits {
-                data.present_bits_into(row, draw, &mut self.values, &mut self.words);
-                self.batch.push_bits(&self.words, data.weight(row));
-            } else {
-                self.values.resize(data.n_columns(), 0.0);
-                data.present_into(row, draw, &mut self.values);
-                self.batch.push(&self.layers, &self.values, data.weight(row));
-            }
-        }
-        DbnState::from_batch(dbn, &self.layers, &self.batch)
-    }
-
-    /// The weights of the rows presented last, summing to 1.
-    pub(super) fn weights(&self) -> Vec<f64> {
-        let total: f64 = self.batch.weights().iter().sum();
-        let share = |w: &f64| if total > 0.0 { w / total } else { 0.0 };
-        self.batch.weights().iter().map(share).collect()
     }
 }
 

@@ -47,3 +47,9 @@ impl From<Dataset> for Presented<'_> {
         Self::Fixed(Cow::Owned(data))
     }
 }
+
+impl<'d> From<Cow<'d, Dataset>> for Presented<'d> {
+    fn from(data: Cow<'d, Dataset>) -> Self {
+        Self::Fixed(data)
+    }
+}

@@ -34,18 +34,20 @@
 use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
-use super::trainer::{Trainer, check_data, purpose};
+use super::trainer::{Trainer, purpose};
 use crate::engine::{Arithmetic, Engine};
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{Batch, Columns, Coupling, Layer, LayerId, Machine, Role, State};
+use crate::machine::{Coupling, Layer, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
 use crate::sampling::{Clamp, average_block, gibbs};
+use crate::schema::{Feed, Schema};
 use crate::units::BitCoordinates;
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
+use std::borrow::Cow;
 
 /// Rows that are carried up at a time.
 const ROWS: usize = 512;
@@ -72,7 +74,6 @@ impl<'d> Pretrained<'d> {
     /// out of range, or memory ends.
     pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
-        check_data(&machine, data)?;
         let mut stages = stages(&machine)?;
         let trainer = begin(&machine, &mut stages, 0, data, plan)?;
         Ok(Self { machine, data, plan: plan.clone(), stages, at: 0, trainer })
@@ -232,7 +233,7 @@ fn begin<'d>(
     machine: &Machine,
     stages: &mut [Part],
     s: usize,
-    data: &Dataset,
+    data: &'d Dataset,
     plan: &Plan,
 ) -> Result<Trainer<'d>, Error> {
     let plan = stage_plan(plan, s);
@@ -325,20 +326,22 @@ impl Part {
 
     /// What the stage learns from: the data itself where it holds nothing else, otherwise the data
     /// and the probabilities of hidden units below, from which each presentation is drawn anew.
-    fn data(
+    fn data<'d>(
         &self,
         machine: &Machine,
         done: &[Self],
-        data: &Dataset,
+        data: &'d Dataset,
         draw: Stream,
-    ) -> Result<Dataset, Error> {
+    ) -> Result<Cow<'d, Dataset>, Error> {
+        let schema = Schema::of(machine, data)?;
+        let feed = Feed::new(machine, &schema, data)?.whole()?;
         let below = &self.layers[..self.layers.len() - 1];
         if below.iter().all(|&l| machine.layer(l).role == Role::Visible) {
-            let columns = Columns::of(&self.machine);
-            for own in [data.clone(), data.clone().without_classes()] {
-                if columns.accept(own.n_columns(), &self.machine).is_ok() {
-                    return Ok(own);
-                }
+            let own = |l: &LayerId| schema.layer(&machine.layer(*l).name);
+            let columns = below.iter().filter_map(own).flat_map(|f| f.encoding.columns());
+            // Otherwise the data has columns of other layers too.
+            if columns.map(ExactSizeIterator::len).sum::<usize>() == data.n_columns() {
+                return Ok(Cow::Borrowed(data));
             }
         }
         let kept =
@@ -362,7 +365,7 @@ impl Part {
             .collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &engines, below, data, rows.clone(), draw)?;
+            let values = carried_up(machine, done, &engines, below, &feed, rows.clone(), draw)?;
             for row in 0..rows.len() {
                 for &l in below {
                     #[expect(
@@ -377,7 +380,7 @@ impl Part {
         let weights = (0..data.n_rows()).map(|row| data.weight(row)).collect();
         let presented = Table::from_bytes(bytes, n_columns, u8::MAX)
             .and_then(|table| Dataset::new(table, Binarize::Sample)?.with_weights(weights));
-        presented.map_err(|e| Error::Presentation {
+        presented.map(Cow::Owned).map_err(|e| Error::Presentation {
             layer: machine.layer(self.top()).name.clone(),
             reason: e.to_string(),
         })
@@ -391,17 +394,11 @@ fn carried_up(
     done: &[Part],
     engines: &[Engine],
     wanted: &[LayerId],
-    data: &Dataset,
+    feed: &Feed<'_>,
     rows: std::ops::Range<usize>,
     draw: Stream,
 ) -> Result<State, Error> {
-    let mut batch = Batch::new(machine);
-    let mut presented = vec![0.0; data.n_columns()];
-    for row in rows.clone() {
-        data.present_into(row, draw, &mut presented);
-        batch.push(machine, &presented, 1.0);
-    }
-    let mut x = batch.to_state(machine)?;
+    let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
     for (s, (stage, engine)) in done.iter().zip(engines).enumerate() {
         let mut own = State::zeros(&stage.machine, rows.len())?;
         for (inside, &l) in stage.layers.iter().enumerate() {

@@ -7,7 +7,8 @@
 use super::plan::Plan;
 use super::trainer::purpose;
 use crate::error::Error;
-use crate::machine::{Batch, Columns, Coupling, LayerId, Machine, Role, Weights};
+use crate::machine::{Coupling, LayerId, Machine, Role, Weights};
+use crate::schema::Feed;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::{Site, Stream};
 
@@ -17,8 +18,8 @@ use harmonium_kernels::random::{Site, Stream};
 ///
 /// If the data does not fit the machine.
 pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<(), Error> {
-    super::trainer::check_data(machine, data)?;
-    let (means, variances) = visible_statistics(machine, data);
+    let feed = Feed::of(machine, data)?.whole()?;
+    let (means, variances) = visible_statistics(machine, &feed);
     let mut means = means.into_iter();
     let mut variances = variances.into_iter();
     for layer in machine.layers_mut() {
@@ -60,39 +61,14 @@ fn clear_inside_units(machine: &mut Machine) {
 }
 
 /// Weighted mean and variance of every entry of the visible layers.
-fn visible_statistics(machine: &Machine, data: &Dataset) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+fn visible_statistics(machine: &Machine, feed: &Feed<'_>) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let visible = machine.visible_layers();
     let own_nothing = |&l: &LayerId| machine.layer(l).units.own_parameters().is_empty();
-    if visible.iter().all(own_nothing) && Columns::of(machine).entries() == data.n_columns() {
-        // Variances are for own parameters only.
-        let mut means = data.column_means();
-        let rest = visible.iter().map(|&l| {
-            let rest = means.split_off(machine.layer(l).len());
-            std::mem::replace(&mut means, rest)
-        });
-        let means = rest.collect();
+    // Variances are for own parameters only.
+    if visible.iter().all(own_nothing)
+        && let Some(means) = feed.counted_means()
+    {
         return (means, vec![Vec::new(); visible.len()]);
     }
-    let zeros = || visible.iter().map(|&l| vec![0.0; machine.layer(l).len()]).collect::<Vec<_>>();
-    let (mut sums, mut squares, mut total) = (zeros(), zeros(), 0.0);
-    let mut batch = Batch::new(machine);
-    let mut row_values = vec![0.0; data.n_columns()];
-    for row in 0..data.n_rows() {
-        data.means_into(row, &mut row_values);
-        batch.clear();
-        batch.push(machine, &row_values, 1.0);
-        let w = data.weight(row);
-        total += w;
-        for (i, values) in batch.numbers().enumerate() {
-            for (j, x) in values.iter().enumerate() {
-                sums[i][j] += w * x;
-                squares[i][j] += w * x * x;
-            }
-        }
-    }
-    for (sum, square) in sums.iter_mut().flatten().zip(squares.iter_mut().flatten()) {
-        *sum /= total;
-        *square = (*square / total - *sum * *sum).max(0.0);
-    }
-    (sums, squares)
+    feed.statistics()
 }

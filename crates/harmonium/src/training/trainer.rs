@@ -5,16 +5,16 @@ use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use crate::engine::{Arithmetic, Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
+use crate::engine::{Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Estimator, Side, Snapshot};
 use crate::exact;
-use crate::machine::{Batch, Columns, LayerId, Machine, Role};
+use crate::machine::{Batch, LayerId, Machine, Role};
 use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::progress::Silent;
-use harmonium_data::{Dataset, Values};
+use crate::schema::Feed;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ pub struct Trainer<'d> {
     /// Makes the data of the next epoch, where epochs differ.
     source: Option<Box<dyn EpochData + 'd>>,
     /// What is presented in the epoch under way.
-    data: Cow<'d, Dataset>,
+    feed: Feed<'d>,
     plan: Plan,
     penalties: Penalties,
     positive: Box<dyn Estimator>,
@@ -73,9 +73,6 @@ pub struct Trainer<'d> {
     batches_done: u64,
     order: Vec<u32>,
     batch: Batch,
-    /// Buffers for one row of data.
-    words: Vec<u64>,
-    row_values: Vec<f64>,
 }
 
 impl<'d> Trainer<'d> {
@@ -104,7 +101,7 @@ impl<'d> Trainer<'d> {
     ) -> Result<Self, Error> {
         plan.check()?;
         let (data, source) = source.in_epoch(epoch)?;
-        check_data(&machine, &data)?;
+        let feed = Feed::of(&machine, data)?.whole()?;
         let (positive, negative) = plan.sides(&machine)?;
         let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
@@ -117,20 +114,18 @@ impl<'d> Trainer<'d> {
             engine,
             current: OnceLock::new(),
             norms: [0.0; 2],
-            words: vec![0; data.n_columns().div_ceil(64)],
-            row_values: Vec::new(),
             optimizer: plan.optimizer(&machine),
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
             root: Stream::new(plan.seed),
-            batch: Batch::new(&machine),
+            batch: feed.batch([], Stream::new(0)),
             plan: plan.clone(),
             epoch,
             batches_done: 0,
             order: Vec::new(),
             machine,
             source,
-            data,
+            feed,
             positive,
             negative,
         };
@@ -243,7 +238,7 @@ impl<'d> Trainer<'d> {
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.data.n_rows().div_ceil(self.plan.batch) as u64
+        self.feed.data().n_rows().div_ceil(self.plan.batch) as u64
     }
 
     /// Trains until the plan is done, an observer breaks, or a number is not finite.
@@ -339,10 +334,10 @@ impl<'d> Trainer<'d> {
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
-            if self.epoch < self.plan.epochs {
-                if let Some(source) = &self.source {
-                    self.data = Cow::Owned(source.in_epoch(self.epoch)?);
-                }
+            let source = self.source.as_ref().filter(|_| self.epoch < self.plan.epochs);
+            if let Some(source) = source {
+                let data = Cow::Owned(source.in_epoch(self.epoch)?);
+                self.feed = Feed::of(&self.machine, data)?.whole()?;
             }
             self.shuffle();
         }
@@ -405,7 +400,7 @@ impl<'d> Trainer<'d> {
     /// The order of the epoch under way.
     fn shuffle(&mut self) {
         self.order.clear();
-        self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
+        self.order.extend(0..u32::try_from(self.feed.data().n_rows()).unwrap_or(u32::MAX));
         self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
     }
 
@@ -415,26 +410,11 @@ impl<'d> Trainer<'d> {
         let start = usize::try_from(self.batches_done).unwrap_or(usize::MAX).saturating_mul(size);
         let end = (start + size).min(self.order.len());
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
-        self.batch.clear();
-        let entries = Columns::of(&self.machine).entries();
-        let as_bits = self.engine.arithmetic() != Arithmetic::F64
-            && self.data.is_bits()
-            && entries == self.data.n_columns();
         // Those of the next batch come while this one is learned from.
         let next = &self.order[end..(end + size).min(self.order.len())];
-        self.data.fetch(next.iter().map(|&row| row as usize));
-        for &row in &self.order[start..end] {
-            let (row, values) = (row as usize, &mut self.row_values);
-            let weight = self.data.weight(row);
-            if as_bits {
-                self.data.present_bits_into(row, draw, values, &mut self.words);
-                self.batch.push_bits(&self.words, weight);
-            } else {
-                values.resize(self.data.n_columns(), 0.0);
-                self.data.present_into(row, draw, values);
-                self.batch.push(&self.machine, values, weight);
-            }
-        }
+        self.feed.fetch(next.iter().map(|&row| row as usize));
+        let rows = self.order[start..end].iter().map(|&row| row as usize);
+        self.feed.refill(&mut self.batch, rows, draw);
     }
 
     /// $q_l \leftarrow \rho q_l + (1-\rho)\langle x_l\rangle_\text{data}$ for the sparsity target.
@@ -605,21 +585,4 @@ fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
     let couplings = machine.couplings().iter();
     let size = norm(&mut couplings.flat_map(|c| c.weights.entries()).copied());
     if size > 0.0 { moved / size } else { 0.0 }
-}
-
-/// Whether every row fits the visible layers.
-pub(super) fn check_data(machine: &Machine, data: &Dataset) -> Result<(), Error> {
-    let columns = Columns::of(machine);
-    columns.accept(data.n_columns(), machine)?;
-    let binary = |l: LayerId| machine.layer(l).units.is_zero_or_one();
-    let bits = data.is_sampled() || matches!(data.table().values(), Values::Bits(_));
-    if bits && machine.visible_layers().into_iter().all(binary) {
-        return Ok(());
-    }
-    let mut values = vec![0.0; data.n_columns()];
-    for row in 0..data.n_rows() {
-        data.present_into(row, Stream::new(0), &mut values);
-        columns.check(machine, row, &values)?;
-    }
-    Ok(())
 }

@@ -13,7 +13,7 @@
 //! under the recognition distribution, so it raises the bound; the sleep step brings $q$ closer to
 //! the posterior on samples of the model, which is not quite the gradient of the bound.
 
-use super::dbn::{RowBuffer, check_refinement};
+use super::dbn::check_refinement;
 use super::driver::{Stop, drive};
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::Plan;
@@ -27,6 +27,7 @@ use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::progress::Silent;
 use crate::sampling::{DbnEngine, DbnState, Pass, Way, generate, recognise};
+use crate::schema::Feed;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 use std::collections::BTreeMap;
@@ -83,12 +84,18 @@ fn conditional_gradient(
     Ok(gradient)
 }
 
+/// The weights, summing to 1.
+fn shares(weights: &[f64]) -> Vec<f64> {
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|w| if total > 0.0 { w / total } else { 0.0 }).collect()
+}
+
 /// Refines a network on one set of data.
 pub struct UpDown<'d> {
     dbn: Dbn,
     engine: DbnEngine,
-    data: &'d Dataset,
-    rows: RowBuffer,
+    feed: Feed<'d>,
+    rows: Batch,
     plan: Plan,
     penalties: Penalties,
     positive: Box<dyn Estimator>,
@@ -112,6 +119,7 @@ impl<'d> UpDown<'d> {
     pub fn new(dbn: Dbn, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         check_refinement(plan)?;
         let (positive, negative) = plan.sides(dbn.top())?;
+        let feed = Feed::of(&dbn.data_layers()?, data)?.whole()?;
         let at_rest = |machine| Sgd::new(Moments::lengths(machine));
         let mut up_down = Self {
             generative: dbn.directed().iter().map(|d| at_rest(&d.generative)).collect(),
@@ -119,7 +127,7 @@ impl<'d> UpDown<'d> {
             top: at_rest(dbn.top()),
             // Quantised copies remember when their scales were chosen; these must not.
             engine: DbnEngine::new(&dbn, Arithmetic::F32),
-            rows: RowBuffer::new(&dbn, data)?,
+            rows: feed.batch([], Stream::new(plan.seed)),
             penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
             plan: plan.clone(),
             root: Stream::new(plan.seed),
@@ -127,7 +135,7 @@ impl<'d> UpDown<'d> {
             batches_done: 0,
             order: Vec::new(),
             dbn,
-            data,
+            feed,
             positive,
             negative,
         };
@@ -187,7 +195,7 @@ impl<'d> UpDown<'d> {
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.data.n_rows().div_ceil(self.plan.batch) as u64
+        self.feed.data().n_rows().div_ceil(self.plan.batch) as u64
     }
 
     /// Refines until all epochs are done.
@@ -261,7 +269,7 @@ impl<'d> UpDown<'d> {
     /// The order of the epoch under way.
     fn shuffle(&mut self) {
         self.order.clear();
-        self.order.extend(0..u32::try_from(self.data.n_rows()).unwrap_or(u32::MAX));
+        self.order.extend(0..u32::try_from(self.feed.data().n_rows()).unwrap_or(u32::MAX));
         self.root.fork(purpose::ORDER).fork(self.epoch).shuffle(&mut self.order);
     }
 }
@@ -272,8 +280,9 @@ impl Learner for UpDown<'_> {
         let stream = |of: u64| self.root.fork(of).fork(progress.step);
         let order = self.batch_rows();
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
-        let mut wake = self.rows.present(&self.dbn, self.data, order, draw)?;
-        let weights = self.rows.weights();
+        self.feed.refill(&mut self.rows, order, draw);
+        let mut wake = DbnState::from_batch(&self.dbn, &self.rows)?;
+        let weights = shares(self.rows.weights());
         let up = Pass::Samples(stream(purpose::RECOGNITION));
         recognise(&self.dbn, &self.engine, &mut wake, up)?;
 

@@ -1,7 +1,7 @@
 //! The oracle itself, against sums written out and numbers known from elsewhere.
 
 use crate::machines::{
-    all, assert_close, assert_gradient, discrete, every_state, gaussian, some_states,
+    all, assert_close, assert_gradient, discrete, every_state, gaussian, named, some_states,
 };
 use harmonium::Error;
 use harmonium::exact;
@@ -148,7 +148,7 @@ fn exact_gradients_are_slopes_of_the_exact_log_likelihood() {
 #[test]
 fn strong_couplings_do_not_overflow() {
     // Inputs of several hundred: beyond what exponentials can hold.
-    let (_, machine) = discrete().remove(0);
+    let machine = named("rbm of binary");
     let mut step = Moments::zeros(&machine);
     step.weights[0].fill(500.0);
     step.bias[1].fill(300.0);
@@ -234,8 +234,7 @@ fn a_machine_without_couplings_factorises() {
 #[test]
 fn without_laterals_a_general_machine_is_the_rbm() {
     for units in [Units::Binary, Units::Spin, Units::Categorical { q: 3 }] {
-        let rbm =
-            discrete().into_iter().find(|m| m.0 == format!("rbm of {}", units.name())).unwrap().1;
+        let rbm = named(&format!("rbm of {}", units.name()));
         let mut couplings = rbm.couplings().to_vec();
         for l in rbm.layer_ids() {
             couplings.push(Coupling::lateral(l, Triangle::zeros(rbm.layer(l).len()).unwrap()));

@@ -11,7 +11,7 @@ use harmonium::optim::Schedule;
 use harmonium::sampling::{Clamp, MeanField, conditional_means, infer};
 use harmonium::training::{Plan, Pretraining, Rule, Stop, Trainer, initialise, pretrain, train};
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, Table, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, Table, synthetic};
 use std::ops::ControlFlow;
 
 fn matrix(n: usize, m: usize, seed: u64) -> Matrix {
@@ -72,7 +72,7 @@ fn stacks() -> Vec<(&'static str, Machine, Dataset)> {
     let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
     let plain = Dataset::new(table, Binarize::None).unwrap();
     let classes: Vec<u32> = (0..plain.n_rows() as u32).map(|r| r % 3).collect();
-    let labelled = plain.clone().with_classes(&classes, 3).unwrap();
+    let labelled = plain.clone().with_labels(Labels::from_values(classes)).unwrap();
     let chain = Dbm::binary(9, &[6, 5, 4]).unwrap().into_machine();
     let labels = Layer::new("labels", Role::Visible, Units::Categorical { q: 3 }, 1).unwrap();
     let hidden = |name: &str, n| Layer::new(name, Role::Hidden, Units::Binary, n).unwrap();

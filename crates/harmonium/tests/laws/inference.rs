@@ -1,6 +1,6 @@
 //! Mean field and its bound.
 
-use crate::machines::{all, assert_close, assert_gradient, discrete, noise, some_states};
+use crate::machines::{all, assert_close, assert_gradient, named, noise, some_states};
 use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::bound;
 use harmonium::exact;
@@ -151,7 +151,7 @@ fn the_fixed_point_is_stationary_and_reported() {
 /// the way to the mean.
 #[test]
 fn a_damped_sweep_goes_part_of_the_way() {
-    let (name, machine) = discrete().remove(0);
+    let machine = named("rbm of binary");
     let engine = Engine::new(&machine);
     let clamp = Clamp::visible(&machine);
     let start = random_means(&machine, &some_states(&machine, 3, 23), 6);
@@ -162,12 +162,12 @@ fn a_damped_sweep_goes_part_of_the_way() {
         (q, report.change)
     };
     let ((full, whole_change), (damped, change)) = (sweep(0.0), sweep(0.75));
-    assert_close(0.25 * whole_change, change, 1e-12, &name);
+    assert_close(0.25 * whole_change, change, 1e-12, "one sweep");
     for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
         for row in 0..3 {
             let ends = start.row(l, row).iter().zip(full.row(l, row));
             for ((old, new), found) in ends.zip(damped.row(l, row)) {
-                assert_close(0.75 * old + 0.25 * new, *found, 1e-12, &name);
+                assert_close(0.75 * old + 0.25 * new, *found, 1e-12, "one sweep");
             }
         }
     }
@@ -175,7 +175,7 @@ fn a_damped_sweep_goes_part_of_the_way() {
 
 #[test]
 fn what_has_not_converged_says_so() {
-    let (_, machine) = discrete().into_iter().find(|m| m.0 == "lateral of binary").unwrap();
+    let machine = named("lateral of binary");
     let engine = Engine::new(&machine);
     let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
     let one = MeanField { tolerance: 1e-12, max_sweeps: 1, damping: 0.0 };

@@ -8,6 +8,7 @@ use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::Clamp;
 use harmonium::units::Units;
+use std::collections::BTreeSet;
 
 /// A number in (-1/2, 1/2), different for each address.
 pub(crate) fn noise(seed: u64, i: usize) -> f64 {
@@ -80,9 +81,52 @@ fn ring(layer: &Layer, w: impl Fn(usize, usize) -> f64) -> Edges {
     Edges::new(layer.len(), edges).unwrap()
 }
 
+/// How far a law goes: `short` in the default run, `long` where `HARMONIUM_LAWS=all` asks for all of it.
+pub(crate) fn extent<T>(short: T, long: T) -> T {
+    match std::env::var("HARMONIUM_LAWS").as_deref() {
+        Err(_) => short,
+        Ok("all") => long,
+        Ok(other) => panic!("HARMONIUM_LAWS is `{other}`; it may be `all`, or not set"),
+    }
+}
+
+/// The graphs of discrete units and the kinds that each is made of in the default run. Every kind is
+/// visible, hidden, laterally coupled by a triangle and by edges somewhere.
+const COVERING: [(&str, &[&str]); 10] = [
+    ("rbm", &["binary", "categorical"]),
+    ("rbm with hidden", &["spin"]),
+    ("chain", &["spin"]),
+    ("tree", &["categorical"]),
+    ("triangle", &["binary"]),
+    ("lateral", &["spin"]),
+    ("hidden lateral", &["categorical"]),
+    ("visible only", &["binary", "categorical"]),
+    ("sparse lateral", &["categorical"]),
+    ("sparse ring", &["spin"]),
+];
+
+/// A machine of each graph and kind of [`COVERING`], or of all graphs and kinds: see [`extent`].
+pub(crate) fn discrete() -> Vec<(String, Machine)> {
+    extent(covering(), product())
+}
+
+fn covering() -> Vec<(String, Machine)> {
+    let is_in = |name: &str| {
+        let (graph, kind) = name.split_once(" of ").expect("a graph of a kind");
+        COVERING.iter().any(|(covered, kinds)| *covered == graph && kinds.contains(&kind))
+    };
+    product().into_iter().filter(|(name, _)| is_in(name)).collect()
+}
+
+/// The machine of this name, such as `rbm of binary`.
+pub(crate) fn named(name: &str) -> Machine {
+    let found = product().into_iter().find(|m| m.0 == name);
+    found.unwrap_or_else(|| panic!("a machine `{name}`")).1
+}
+
 /// RBM, chain, tree, triangle, both laterals and fully visible, dense and sparse, of
 /// every discrete kind.
-pub(crate) fn discrete() -> Vec<(String, Machine)> {
+fn product() -> Vec<(String, Machine)> {
     let mut all = Vec::new();
     for (k, units) in [Units::Binary, Units::Spin, CATEGORICAL].into_iter().enumerate() {
         let (b, s) = (Units::Binary, Units::Spin);
@@ -290,4 +334,46 @@ fn inside_one_unit(machine: &Machine, s: usize, i: usize) -> bool {
 
 pub(crate) fn assert_close(a: f64, b: f64, tolerance: f64, what: &str) {
     assert!((a - b).abs() <= tolerance * (1.0 + a.abs()), "{what}: {a} != {b}");
+}
+
+/// Where a kind of unit stands in a machine: what a law may depend on.
+fn roles(machine: &Machine) -> Vec<(String, &'static str)> {
+    let beside_real = machine.layers().iter().any(|layer| !layer.units.is_finite());
+    let mut roles = Vec::new();
+    for l in machine.layer_ids() {
+        let (layer, lateral) = (machine.layer(l), |c: &&Coupling| c.between == (l, l));
+        let mut add = |role| roles.push((layer.units.name().to_string(), role));
+        add(if layer.role == Role::Visible { "visible" } else { "hidden" });
+        match machine.couplings().iter().find(lateral).map(|c| &c.weights) {
+            Some(Weights::Lateral(_)) => add("lateral dense"),
+            Some(Weights::Sparse(_)) => add("lateral sparse"),
+            _ => {}
+        }
+        if beside_real {
+            add("beside real units");
+        }
+    }
+    roles
+}
+
+/// No graph, and no kind in any role, is left to the long run.
+#[test]
+fn the_default_run_covers_every_graph_and_every_role_of_every_kind() {
+    let graph = |name: &str| name.split(" of ").next().unwrap().to_string();
+    let graphs = |all: &[(String, Machine)]| -> BTreeSet<String> {
+        all.iter().map(|(name, _)| graph(name)).collect()
+    };
+    let all_roles = |all: &[(String, Machine)]| -> BTreeSet<(String, &'static str)> {
+        all.iter().flat_map(|(_, machine)| roles(machine)).collect()
+    };
+    let with_real = |discrete: Vec<_>| discrete.into_iter().chain(gaussian()).collect::<Vec<_>>();
+    let (short, long) = (with_real(covering()), with_real(product()));
+    assert_eq!(graphs(&short), graphs(&long));
+    assert_eq!(all_roles(&short), all_roles(&long));
+    let kinds = ["binary", "spin", "categorical"];
+    let everywhere = ["visible", "hidden", "lateral dense", "lateral sparse", "beside real units"];
+    for (kind, role) in kinds.iter().flat_map(|kind| everywhere.map(|role| (kind, role))) {
+        assert!(all_roles(&short).contains(&(kind.to_string(), role)), "{kind} is never {role}");
+    }
+    assert!(short.len() < long.len());
 }

@@ -1,6 +1,6 @@
 //! Changes of coordinates keep the energy of every state.
 
-use crate::machines::{all, assert_close, discrete, noise, some_states};
+use crate::machines::{all, assert_close, discrete, extent, noise, some_states};
 use harmonium::exact;
 use harmonium::machine::{LayerId, Machine, State};
 use harmonium::units::Units;
@@ -70,7 +70,7 @@ fn spins_and_bits_are_one_distribution() {
             tried += 1;
         }
     }
-    assert!(tried > 30);
+    assert!(tried > extent(25, 30), "{tried} layers");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Samplers leave the exact distribution where it is, and move as their conditionals say.
 
-use crate::machines::{assert_close, discrete, every_state, gaussian, key, noise, some_states};
+use crate::machines::{
+    assert_close, discrete, every_state, extent, gaussian, key, named, noise, some_states,
+};
 use crate::statistics::{assert_distributed, assert_mean};
 use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
@@ -10,10 +12,13 @@ use harmonium::machine::{
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
 use harmonium::units::Units;
-use harmonium_kernels::bits::BitMatrix;
+use ndarray::Array2;
 use std::collections::BTreeMap;
 
-const CHAINS: usize = 20_000;
+/// Chains whose states are counted.
+fn n_chains() -> usize {
+    extent(8_000, 20_000)
+}
 
 const PRECISIONS: [Arithmetic; 3] = [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16];
 
@@ -87,11 +92,11 @@ fn gibbs_sampling_is_stationary() {
         let states = every_state(&machine);
         let p = exact::probabilities(&machine, &states).unwrap();
         for precision in PRECISIONS {
-            let mut x = draw(&machine, &states, &p, CHAINS, Stream::new(1));
+            let mut x = draw(&machine, &states, &p, n_chains(), Stream::new(1));
             let engine = Engine::with_arithmetic(&machine, precision);
             gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
             let name = format!("{name} {precision:?}");
-            assert_distributed(&name, &count(&machine, &states, &x, 0..CHAINS), &p);
+            assert_distributed(&name, &count(&machine, &states, &x, 0..n_chains()), &p);
         }
     }
 }
@@ -129,10 +134,11 @@ fn one_sweep_moves_as_the_conditionals_say() {
         for start in [0, states.n_rows() / 2] {
             let p = one_sweep(&machine, &Clamp::none(), &states, start);
             for precision in PRECISIONS {
-                let mut x = draw(&machine, &states, &delta(start, p.len()), CHAINS, Stream::new(3));
+                let mut x =
+                    draw(&machine, &states, &delta(start, p.len()), n_chains(), Stream::new(3));
                 let engine = Engine::with_arithmetic(&machine, precision);
                 gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
-                let counts = count(&machine, &states, &x, 0..CHAINS);
+                let counts = count(&machine, &states, &x, 0..n_chains());
                 assert_distributed(&format!("{name} from {start}, {precision:?}"), &counts, &p);
             }
         }
@@ -173,13 +179,13 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
             let exact = exact::probabilities(&small, &states).unwrap();
             let moved = one_sweep(&small, &Clamp::none(), &states, 21);
             for (start, expected) in [(&exact, &exact), (&delta(21, 64), &moved)] {
-                let begin = draw(&small, &states, start, CHAINS, Stream::new(45));
+                let begin = draw(&small, &states, start, n_chains(), Stream::new(45));
                 for precision in PRECISIONS {
                     let engine = Engine::with_arithmetic(&large, precision);
                     let mut x =
-                        independent(&large, &Base::of_biases(&large), CHAINS, Stream::new(46))
+                        independent(&large, &Base::of_biases(&large), n_chains(), Stream::new(46))
                             .unwrap();
-                    for row in 0..CHAINS {
+                    for row in 0..n_chains() {
                         let mut values = x.row(LayerId(0), row).to_vec();
                         PLACES.iter().enumerate().for_each(|(k, &at)| {
                             values[at] = begin.row(LayerId(0), row)[k];
@@ -187,12 +193,12 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
                         x.set_row(LayerId(0), row, &values).unwrap();
                     }
                     gibbs(&large, &engine, &Clamp::none(), &mut x, 1, Stream::new(47)).unwrap();
-                    let mut inside = State::zeros(&small, CHAINS).unwrap();
-                    for row in 0..CHAINS {
+                    let mut inside = State::zeros(&small, n_chains()).unwrap();
+                    for row in 0..n_chains() {
                         let all = x.row(LayerId(0), row);
                         inside.set_row(LayerId(0), row, &PLACES.map(|at| all[at])).unwrap();
                     }
-                    let counts = count(&small, &states, &inside, 0..CHAINS);
+                    let counts = count(&small, &states, &inside, 0..n_chains());
                     let name = format!("{} {sparse} {precision:?}", units.name());
                     assert_distributed(&name, &counts, expected);
                 }
@@ -255,15 +261,19 @@ fn clamped_sampling_moves_only_what_is_free() {
             let moved = one_sweep(&machine, &clamp, &states, 0);
             for precision in PRECISIONS {
                 let engine = Engine::with_arithmetic(&machine, precision);
-                let mut chains = draw(&machine, &states, &p, CHAINS, Stream::new(5));
+                let mut chains = draw(&machine, &states, &p, n_chains(), Stream::new(5));
                 gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
                 let what = format!("{name}, {held} held, {precision:?}");
                 // A state that moved what is held has no place among `states`: `count` panics.
-                assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &p);
+                assert_distributed(&what, &count(&machine, &states, &chains, 0..n_chains()), &p);
                 let start = delta(0, p.len());
-                let mut chains = draw(&machine, &states, &start, CHAINS, Stream::new(7));
+                let mut chains = draw(&machine, &states, &start, n_chains(), Stream::new(7));
                 gibbs(&machine, &engine, &clamp, &mut chains, 1, Stream::new(8)).unwrap();
-                assert_distributed(&what, &count(&machine, &states, &chains, 0..CHAINS), &moved);
+                assert_distributed(
+                    &what,
+                    &count(&machine, &states, &chains, 0..n_chains()),
+                    &moved,
+                );
             }
         }
     }
@@ -278,12 +288,9 @@ fn a_mask_holds_row_by_row() {
             continue; // a mask with one unit per row would hold the whole layer
         }
         let x = some_states(&machine, 200, 32);
-        let mut mask = BitMatrix::zeros(200, n);
-        for row in 0..200 {
-            mask.set(row, row % n, true);
-        }
+        let mask = Array2::from_shape_fn((200, n), |(row, unit)| unit == row % n);
         let mut y = x.clone();
-        let clamp = Clamp::none().with_mask(l, mask);
+        let clamp = Clamp::none().with_mask(l, mask.view());
         gibbs(&machine, &Engine::new(&machine), &clamp, &mut y, 5, Stream::new(9)).unwrap();
         let group = machine.layer(l).units.group();
         let mut moved = 0;
@@ -318,7 +325,7 @@ fn gibbs_sampling_is_stationary_with_real_units() {
         let places: BTreeMap<Vec<u64>, usize> =
             (0..states.n_rows()).map(|s| (keys(&states, s), s)).collect();
         let mut counts = vec![0.0; states.n_rows()];
-        (0..CHAINS).for_each(|row| counts[places[&keys(&x, row)]] += 1.0);
+        (0..n_chains()).for_each(|row| counts[places[&keys(&x, row)]] += 1.0);
         assert_distributed(&name, &counts, &p);
         assert_moments(&name, &machine, &x, &real);
     }
@@ -331,7 +338,7 @@ fn coupled_real_units_reach_their_exact_moments() {
         let real: Vec<LayerId> =
             machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
         let start = Base::of_biases(&machine);
-        let mut x = independent(&machine, &start, CHAINS, Stream::new(13)).unwrap();
+        let mut x = independent(&machine, &start, n_chains(), Stream::new(13)).unwrap();
         let engine = Engine::new(&machine);
         gibbs(&machine, &engine, &Clamp::none(), &mut x, 60, Stream::new(14)).unwrap();
         assert_moments(&name, &machine, &x, &real);
@@ -362,10 +369,10 @@ fn exact_start(machine: &Machine) -> (State, Vec<f64>, State, Vec<LayerId>) {
     let logs = exact::log_probabilities(machine, &Clamp::layers(held), &states).unwrap();
     let p: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
     assert_close(1.0, p.iter().sum(), 1e-10, "marginals sum to one");
-    let mut x = draw(machine, &states, &p, CHAINS, Stream::new(10));
+    let mut x = draw(machine, &states, &p, n_chains(), Stream::new(10));
     for &l in &real {
         let layer = machine.layer(l);
-        for row in 0..CHAINS {
+        for row in 0..n_chains() {
             let mut values = machine.theta(l, &x, row).unwrap();
             for (i, v) in values.iter_mut().enumerate() {
                 let site = Site { row: row as u32, sweep: 0, lane: l.0 as u32 };
@@ -384,7 +391,7 @@ fn parallel_tempering_is_stationary_at_every_temperature() {
     for (name, machine) in discrete() {
         let states = every_state(&machine);
         let base = Base::of_biases(&machine);
-        let ladders = CHAINS / 2;
+        let ladders = n_chains() / 2;
         let mut tempering =
             Tempering::new(&machine, ladders, &betas, base.clone(), Stream::new(15)).unwrap();
         let at: Vec<Vec<f64>> = betas
@@ -422,7 +429,7 @@ fn parallel_tempering_is_stationary_at_every_temperature() {
 /// formula says on average.
 #[test]
 fn replicas_swap_as_often_as_they_should() {
-    let (_, machine) = discrete().remove(0);
+    let machine = named("rbm of binary");
     let states = every_state(&machine);
     let base = Base::of_biases(&machine);
     let n = 20_000;
@@ -568,8 +575,8 @@ fn chains_go_on_from_where_they_are() {
 
 #[test]
 fn an_engine_follows_its_machine() {
-    let all = discrete();
-    let (name, before) = &all[5];
+    let name = "lateral of binary";
+    let before = &named(name);
     let mut step = harmonium::moments::Moments::zeros(before);
     step.weights.iter_mut().flatten().enumerate().for_each(|(i, w)| *w = 0.1 * i as f64);
     step.bias.iter_mut().flatten().for_each(|b| *b = -0.4);

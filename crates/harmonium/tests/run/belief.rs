@@ -10,7 +10,7 @@ use harmonium::training::{
     DbnCheckpoint, DbnShape, Observer, Plan, Stack, Stage, Stop, Trainer, UpDown, View, train_dbn,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, synthetic};
 use serde_json::{Value, json};
 use std::fs;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ const EVERY: u64 = 3;
 fn data() -> Dataset {
     let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
     let data = Dataset::new(table, Binarize::None).unwrap();
-    data.with_classes(&[0, 1].repeat(8), 2).unwrap()
+    data.with_labels(Labels::from_values([0, 1].repeat(8))).unwrap()
 }
 
 fn plan() -> Plan {

@@ -1,14 +1,15 @@
 //! The report of a machine that learned the embedded digits.
 
 use super::{FOLDER, check};
-use crate::report::{Ended, Filters, Input, Record, Values, html, mosaic};
-use harmonium::engine::Engine;
+use crate::report::{Contents, Filters, html, mosaic};
 use harmonium::evaluation::likelihood;
-use harmonium::machine::{Batch, LayerId, Machine, Weights};
+use harmonium::findings::{Evidence, Named, findings};
+use harmonium::machine::{Batch, Engine, LayerId, Machine, Weights};
 use harmonium::models::Rbm;
 use harmonium::random::Stream;
+use harmonium::run::{Ending, Epoch};
 use harmonium::sampling::Chains;
-use harmonium::training::{Every, Plan, View, train};
+use harmonium::training::{Every, Measurement, MetricName, On, Plan, View, train};
 use harmonium_data::{Binarize, Dataset, Part, Split, Summary, digits};
 use std::ops::ControlFlow;
 
@@ -22,7 +23,7 @@ fn means(machine: &Machine, given: &[Vec<f64>], to: LayerId) -> Vec<Vec<f64>> {
     let mean = |(row, values): (usize, &Vec<f64>)| {
         x.set_row(from, row, values).unwrap();
         let mut theta = machine.theta(to, &x, row).unwrap();
-        layer.units.mean_in_place(&mut theta, layer.own());
+        layer.units.mean_in_place(&mut theta, &layer.precision);
         theta
     };
     given.iter().enumerate().map(mean).collect()
@@ -53,7 +54,7 @@ fn chain_rows(chains: &Chains, layer: LayerId) -> Vec<Vec<f64>> {
     (0..chains.state().n_rows()).map(|r| chains.state().row(layer, r).to_vec()).collect()
 }
 
-fn record(view: &View<'_, '_>, sets: [&Dataset; 2], chains: &mut Chains) -> Record {
+fn epoch(view: &View<'_, '_>, sets: [&Dataset; 2], chains: &mut Chains) -> Epoch {
     let machine = view.machine();
     let stream = Stream::new(7).fork(view.epoch);
     chains.advance(machine, &Engine::new(machine), 10, stream).unwrap();
@@ -62,36 +63,32 @@ fn record(view: &View<'_, '_>, sets: [&Dataset; 2], chains: &mut Chains) -> Reco
     let activity = column_means(&means(machine, &rows(sets[0]), Rbm::HIDDEN));
     let asleep = |is: &dyn Fn(f64) -> bool| activity.iter().filter(|a| is(**a)).count() as f64;
     let values = [
-        ("log_likelihood.train", train),
-        ("log_likelihood.valid", valid),
-        ("free_energy.data", f_train),
-        ("free_energy.chains", free_energy(machine, &chain_rows(chains, Rbm::VISIBLE))),
-        ("free_energy_gap", f_valid - f_train),
-        ("update_ratio", view.report.update_ratio),
-        ("gradient_norm", view.report.gradient_norm),
-        ("learning_rate", view.report.learning_rate),
-        ("dead_units", asleep(&|a| a < 0.005)),
-        ("saturated_units", asleep(&|a| a > 0.995)),
+        (MetricName::LogLikelihood(On::Train), train),
+        (MetricName::LogLikelihood(On::Valid), valid),
+        (MetricName::FreeEnergy(On::Train), f_train),
+        (MetricName::ChainsFreeEnergy, free_energy(machine, &chain_rows(chains, Rbm::VISIBLE))),
+        (MetricName::FreeEnergyGap, f_valid - f_train),
+        (MetricName::DeadUnits, asleep(&|a| a < 0.005)),
+        (MetricName::SaturatedUnits, asleep(&|a| a > 0.995)),
     ];
-    Record {
-        epoch: view.epoch,
-        step: view.report.step,
-        seconds: Some(0.12 * view.epoch as f64),
-        values: values.map(|(k, v)| (k.to_owned(), v)).into_iter().collect(),
+    let measurements = values.map(|(name, value)| Measurement { name, value, std_error: None });
+    Epoch {
+        measurements: measurements.to_vec().into(),
+        ..Epoch::new(view.epoch, 0.12 * view.epoch as f64, &view.report)
     }
 }
 
-/// Trains, watching every epoch; gives the machine, the records and the chains.
-fn learn(sets: [&Dataset; 2], plan: &Plan) -> (Machine, Vec<Record>, Chains) {
+/// Trains, watching every epoch; gives the machine, the epochs and the chains.
+fn learn(sets: [&Dataset; 2], plan: &Plan) -> (Machine, Vec<Epoch>, Chains) {
     let machine = Rbm::binary(64, N_HIDDEN).unwrap().into_machine();
     let mut chains = Chains::new(&machine, 100, Stream::new(6)).unwrap();
-    let mut records = Vec::new();
+    let mut epochs = Vec::new();
     let mut watch = Every::new(1, |view: &View<'_, '_>| {
-        records.push(record(view, sets, &mut chains));
+        epochs.push(epoch(view, sets, &mut chains));
         ControlFlow::Continue(())
     });
     let outcome = train(machine, sets[0], plan, &mut [&mut watch]).unwrap();
-    (outcome.machine, records, chains)
+    (outcome.machine, epochs, chains)
 }
 
 fn facts(summary: &Summary, sets: [&Dataset; 2]) -> Vec<(String, String)> {
@@ -112,27 +109,36 @@ fn filters(machine: &Machine, activity: &[f64]) -> Vec<Filters> {
     vec![Filters { layer: "hidden".into(), tiles, activity: activity.to_vec() }]
 }
 
-fn digits_run(epochs: u64) -> Input {
+fn digits_run(epochs: u64) -> Contents {
     let (table, _) = digits::digits().unwrap();
     let (image, summary) = (table.image(), Summary::of(&table));
     let (train_table, valid_table) = Split::last(Part::Count(360)).apply(&table).unwrap();
     let [data, valid] =
         [train_table, valid_table].map(|t| Dataset::new(t, Binarize::Threshold(0.5)).unwrap());
     let plan = Plan { epochs, learning_rate: 0.05, ..Plan::default() };
-    let (machine, records, chains) = learn([&data, &valid], &plan);
+    let (machine, watched, chains) = learn([&data, &valid], &plan);
     let activity = column_means(&means(&machine, &rows(&data), Rbm::HIDDEN));
     let score = likelihood::exact(&machine, &valid).unwrap();
     let score = format!("{:.2} ± {:.2} nats", score.mean, score.data_std_error);
     let entries = machine.couplings()[0].weights.entries().to_vec();
-    Input {
+    let evidence = Evidence {
+        plan,
+        epochs: watched,
+        ending: Ending::Finished,
+        data_samples: rows(&data)[..100].to_vec(),
+        model_samples: means(&machine, &chain_rows(&chains, Rbm::HIDDEN), Rbm::VISIBLE),
+        weights: vec![Named { name: "visible – hidden".into(), values: entries }],
+        activities: vec![Named { name: "hidden".into(), values: activity.clone() }],
+    };
+    Contents {
         title: "digits, RBM with 16 hidden units".into(),
         description: format!(
             "A restricted Boltzmann machine: layer `visible` of 64 binary units, layer `hidden` of \
              {N_HIDDEN} binary units; {} parameters.",
             machine.n_parameters()
         ),
-        records,
-        ended: Ended::Finished,
+        findings: findings(&evidence),
+        evidence,
         notes: vec!["pixels are 1 where the grey level is at least half of 16".into()],
         scores: vec![("validation log-likelihood (exact)".into(), score)],
         mixing: Vec::new(),
@@ -140,23 +146,20 @@ fn digits_run(epochs: u64) -> Input {
         data: facts(&summary, [&data, &valid]),
         image,
         filters: filters(&machine, &activity),
-        data_samples: rows(&data)[..100].to_vec(),
-        model_samples: means(&machine, &chain_rows(&chains, Rbm::HIDDEN), Rbm::VISIBLE),
-        weights: vec![Values { name: "visible – hidden".into(), values: entries }],
-        activities: vec![Values { name: "hidden".into(), values: activity }],
     }
 }
 
 #[test]
 fn a_machine_that_learned_digits_has_a_report() {
     let looked_at = std::env::var_os(FOLDER).is_some();
-    let input = digits_run(if looked_at { 40 } else { 4 });
-    let page = html(&input).unwrap();
+    let contents = digits_run(if looked_at { 40 } else { 4 });
+    let page = html(&contents).unwrap();
     check("digits.html", &page);
     assert_eq!(page.matches("<img ").count(), 3);
     assert!(!page.contains("Training diverged"), "four epochs of digits are no disaster");
-    let image = input.image.unwrap();
+    let image = contents.image.unwrap();
     let columns = mosaic::square_columns(100, image);
-    let samples = mosaic::png(&input.model_samples, image, columns, mosaic::Scale::Unit, 4);
+    let samples =
+        mosaic::png(&contents.evidence.model_samples, image, columns, mosaic::Scale::Unit, 4);
     assert!(samples.unwrap().starts_with(b"\x89PNG"));
 }

@@ -1,15 +1,19 @@
 //! Whether learning went on, and whether it went too far.
 
-use super::super::markup::{number, plural, rough};
-use super::super::{Ended, Input};
 use super::trend::{Trend, tail};
-use super::{Finding, Level, metric, setting};
+use super::words::{number, one_digit, plural, rough};
+use super::{Evidence, Finding, Level, Remedy, chains, metric};
+use crate::run::Ending;
+use crate::training::{MetricName, On};
 
-/// Families of metrics that say how good a model is, best first, and how to name them.
-const SCORES: [(&str, &str); 3] = [
-    ("log_likelihood", "log-likelihood"),
-    ("bound", "bound of the log-likelihood"),
-    ("pseudo_likelihood", "pseudo-likelihood"),
+/// A metric on some data.
+type Family = fn(On) -> MetricName;
+
+/// Metrics that say how good a model is, best first, and what to call them.
+const SCORES: [(Family, &str); 3] = [
+    (MetricName::LogLikelihood, "log-likelihood"),
+    (MetricName::Bound, "bound of the log-likelihood"),
+    (MetricName::PseudoLikelihood, "pseudo-likelihood"),
 ];
 
 /// The end of a curve over which it is called flat.
@@ -19,18 +23,18 @@ const FLAT: f64 = 0.02;
 
 /// A score and the name of what it was measured on.
 struct Score {
-    family: &'static str,
+    family: Family,
     name: &'static str,
     values: Vec<f64>,
     on: &'static str,
 }
 
 /// The best score there is, on training data if it was measured there.
-fn score(input: &Input) -> Option<Score> {
+fn score(evidence: &Evidence) -> Option<Score> {
     SCORES.iter().find_map(|&(family, name)| {
-        let places = [(".train", "training data"), ("", "data"), (".valid", "validation data")];
-        places.into_iter().find_map(|(part, on)| {
-            let values = finite(metric(input, &format!("{family}{part}")));
+        let places = [(On::Train, "training data"), (On::Valid, "validation data")];
+        places.into_iter().find_map(|(place, on)| {
+            let values = finite(metric(evidence, &family(place)));
             (!values.is_empty()).then_some(Score { family, name, values, on })
         })
     })
@@ -42,8 +46,8 @@ fn finite(mut values: Vec<f64>) -> Vec<f64> {
 }
 
 /// Did the score rise, and has it flattened?
-pub(super) fn rise(input: &Input) -> Option<Finding> {
-    let Score { name, values, on, .. } = score(input)?;
+pub(super) fn rise(evidence: &Evidence) -> Option<Finding> {
+    let Score { name, values, on, .. } = score(evidence)?;
     let (first, last) = (*values.first()?, *values.last()?);
     let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let Some(trend) = Trend::of(tail(&values, END)) else {
@@ -52,13 +56,13 @@ pub(super) fn rise(input: &Input) -> Option<Finding> {
             plural(values.len(), "time"),
             number(last)
         );
-        return Some(Finding::new(Level::Note, what, "Train for more epochs to see a curve."));
+        return Some(Finding::new(Level::Note, what, [more_epochs(evidence)]));
     };
     let moved = format!("from {} to {} nats", number(first), number(last));
-    let slower = "Lower `--learning-rate`, or use more `--chains` or a larger `--k`.";
+    let slower = || slower(evidence);
     if last <= first {
         let what = format!("The {name} of the {on} did not rise: {moved}.");
-        return Some(Finding::new(Level::Problem, what, slower));
+        return Some(Finding::new(Level::Problem, what, slower()));
     }
     if trend.falls_by(FLAT * (best - first)) && best - last > 0.05 * (best - first) {
         let what = format!(
@@ -66,7 +70,7 @@ pub(super) fn rise(input: &Input) -> Option<Finding> {
             number(last),
             number(best)
         );
-        return Some(Finding::new(Level::Warning, what, slower));
+        return Some(Finding::new(Level::Warning, what, slower()));
     }
     let rose = format!("The {name} of the {on} rose {moved}");
     if trend.rises_by(FLAT * (last - first)) {
@@ -75,47 +79,58 @@ pub(super) fn rise(input: &Input) -> Option<Finding> {
             rough(trend.change),
             plural(tail(&values, END).len(), "measurement")
         );
-        return Some(Finding::new(Level::Note, what, longer(input)));
+        return Some(Finding::new(Level::Note, what, longer(evidence)));
     }
-    Some(Finding::new(Level::Good, format!("{rose} and has flattened."), ""))
+    Some(Finding::good(format!("{rose} and has flattened.")))
 }
 
-fn longer(input: &Input) -> String {
-    match setting(&input.config, "epochs") {
-        _ if input.ended == Ended::Unfinished => "Let it train on.".into(),
-        Some(epochs) => format!("Train longer: `--epochs {}`.", 2.0 * epochs),
-        None => "Train longer with more `--epochs`.".into(),
-    }
+/// Remedies of a score that falls: a calmer gradient.
+fn slower(evidence: &Evidence) -> Vec<Remedy> {
+    let rate = Remedy::LowerLearningRate(one_digit(evidence.plan.learning_rate / 3.0));
+    [vec![rate], chains::more(&evidence.plan)].concat()
+}
+
+fn more_epochs(evidence: &Evidence) -> Remedy {
+    Remedy::MoreEpochs(2 * evidence.plan.epochs)
+}
+
+fn longer(evidence: &Evidence) -> [Remedy; 1] {
+    [if evidence.ending == Ending::Unfinished { Remedy::LetItRun } else { more_epochs(evidence) }]
 }
 
 /// Validation that falls, or a gap that grows, while training rises.
-pub(super) fn overfitting(input: &Input) -> Option<Finding> {
-    validation(input).map_or_else(|| gap(input), |found| Some(worse(found, gap(input))))
+pub(super) fn overfitting(evidence: &Evidence) -> Option<Finding> {
+    validation(evidence).map_or_else(|| gap(evidence), |found| Some(worse(found, gap(evidence))))
 }
 
 /// The validation score decides; a growing gap is only added to it as a remark.
 fn worse(found: Finding, gap: Option<Finding>) -> Finding {
     match gap {
         Some(gap) if gap.level < found.level => {
-            Finding::new(Level::Note, format!("{} {}", found.what, gap.what), gap.advice)
+            Finding::new(Level::Note, format!("{} {}", found.what, gap.what), gap.remedies)
         }
         _ => found,
     }
 }
 
-fn remedies(epoch: Option<u64>) -> String {
-    let stop = epoch.map_or(String::new(), |e| format!("stop near epoch {e}, or "));
-    format!(
-        "The model learns its samples by heart: {stop}use fewer `--hidden` units, a larger `--l2` or more data."
-    )
+/// Remedies of a model that learns its samples by heart.
+fn simpler(evidence: &Evidence, best: Option<u64>) -> Vec<Remedy> {
+    let l2 = Remedy::RaiseL2(raised(evidence.plan.l2));
+    let stop = best.map(Remedy::StopNear);
+    stop.into_iter().chain([Remedy::FewerHidden, l2, Remedy::MoreData]).collect()
 }
 
-fn validation(input: &Input) -> Option<Finding> {
-    let Score { family, name, .. } = score(input)?;
-    let key = |part: &str| format!("{family}.{part}");
-    let both = input.records.iter().filter_map(|r| {
-        let (train, valid) = (*r.values.get(&key("train"))?, *r.values.get(&key("valid"))?);
-        (train.is_finite() && valid.is_finite()).then_some((r.epoch, train, valid))
+/// A larger L2 penalty.
+pub(super) fn raised(l2: f64) -> f64 {
+    one_digit((5.0 * l2).max(1e-4))
+}
+
+fn validation(evidence: &Evidence) -> Option<Finding> {
+    let Score { family, name, .. } = score(evidence)?;
+    let both = evidence.epochs.iter().filter_map(|e| {
+        let value = |on| e.measurements.value(&family(on));
+        let (train, valid) = (value(On::Train)?, value(On::Valid)?);
+        (train.is_finite() && valid.is_finite()).then_some((e.epoch, train, valid))
     });
     let both: Vec<(u64, f64, f64)> = both.collect();
     let (first, last) = (*both.first()?, *both.last()?);
@@ -126,49 +141,49 @@ fn validation(input: &Input) -> Option<Finding> {
     if falls && last.1 > best.1 && best.2 - last.2 > enough {
         let what = format!(
             "The {name} of the validation data was best in epoch {} ({} nats) and has fallen to {}, \
-             while that of the training data rose to {}.",
+             while that of the training data rose to {}: the model learns its samples by heart.",
             best.0,
             number(best.2),
             number(last.2),
             number(last.1)
         );
-        return Some(Finding::new(Level::Warning, what, remedies(Some(best.0))));
+        return Some(Finding::new(Level::Warning, what, simpler(evidence, Some(best.0))));
     }
     let what = format!(
         "No sign of overfitting: the {name} is {} nats on training data and {} on validation data.",
         number(last.1),
         number(last.2)
     );
-    Some(Finding::new(Level::Good, what, ""))
+    Some(Finding::good(what))
 }
 
 /// A gap above one nat that grew by a quarter of itself over the second half of the run.
-fn gap(input: &Input) -> Option<Finding> {
-    let values = finite(metric(input, "free_energy_gap"));
+fn gap(evidence: &Evidence) -> Option<Finding> {
+    let values = finite(metric(evidence, &MetricName::FreeEnergyGap));
     let last = *values.last()?;
     let trend = Trend::of(tail(&values, 0.5))?;
     if last > 1.0 && trend.rises_by(0.25 * last) {
         let what = format!(
             "The free-energy gap between validation and training data has grown to {} nats, by {} \
-             over the second half of the run.",
+             over the second half of the run: the model learns its samples by heart.",
             number(last),
             rough(trend.change)
         );
-        return Some(Finding::new(Level::Warning, what, remedies(None)));
+        return Some(Finding::new(Level::Warning, what, simpler(evidence, None)));
     }
     let what = format!(
         "The free-energy gap between validation and training data is {} nats and does not keep growing.",
         number(last)
     );
-    Some(Finding::new(Level::Good, what, ""))
+    Some(Finding::good(what))
 }
 
 /// A run of which nobody measured how good it is.
-pub(super) fn missing(input: &Input) -> Option<Finding> {
-    if input.records.is_empty() || score(input).is_some() {
+pub(super) fn missing(evidence: &Evidence) -> Option<Finding> {
+    if evidence.epochs.is_empty() || score(evidence).is_some() {
         return None;
     }
-    let error = metric(input, "reconstruction_error");
+    let error = metric(evidence, &MetricName::ReconstructionError);
     let what = match error.last().filter(|e| e.is_finite()) {
         Some(error) => format!(
             "The run recorded no likelihood; its reconstruction error ended at {}, which is not a likelihood.",
@@ -176,8 +191,7 @@ pub(super) fn missing(input: &Input) -> Option<Finding> {
         ),
         None => "The run recorded no likelihood.".into(),
     };
-    let advice = "`harmonium score` measures one, with its interval.";
-    Some(Finding::new(Level::Note, what, advice))
+    Some(Finding::new(Level::Note, what, [Remedy::MeasureLikelihood]))
 }
 
 #[cfg(test)]
@@ -195,13 +209,10 @@ mod tests {
     #[test]
     fn a_rising_end_asks_for_more_epochs() {
         let values: Vec<f64> = (0..20).map(|i| -30.0 + 0.3 * f64::from(i)).collect();
-        let mut input = run(&[("pseudo_likelihood.train", &values)]);
-        input.config = "epochs = 20".into();
-        let found = rise(&input).unwrap();
-        assert_eq!(
-            (found.level, found.advice.as_str()),
-            (Level::Note, "Train longer: `--epochs 40`.")
-        );
+        let mut evidence = run(&[("pseudo_likelihood.train", &values)]);
+        evidence.plan.epochs = 20;
+        let found = rise(&evidence).unwrap();
+        assert_eq!((found.level, found.remedies), (Level::Note, vec![Remedy::MoreEpochs(40)]));
         assert!(
             found.what.contains("still rising at the end, by 1.2 over the last 5 measurements")
         );
@@ -210,7 +221,7 @@ mod tests {
     #[test]
     fn a_score_that_falls_is_told() {
         let falling: Vec<f64> = (0..20).map(|i| -20.0 - f64::from(i)).collect();
-        let found = rise(&run(&[("log_likelihood", &falling)])).unwrap();
+        let found = rise(&run(&[("log_likelihood.train", &falling)])).unwrap();
         assert_eq!(found.level, Level::Problem);
         let mut peaked = rising(-20.0);
         peaked.extend((1..8).map(|i| -20.0 - 0.5 * f64::from(i)));
@@ -224,22 +235,22 @@ mod tests {
         let found = rise(&run(&[("log_likelihood.train", &[-3.0, -2.0])])).unwrap();
         assert_eq!(found.level, Level::Note);
         assert!(found.what.contains("measured 2 times"));
-        assert_eq!(rise(&Input::default()), None);
+        assert_eq!(rise(&Evidence::default()), None);
     }
 
     #[test]
     fn validation_that_falls_while_training_rises_is_an_alarm() {
         let train: Vec<f64> = (0..20).map(|i| -30.0 + 0.5 * f64::from(i)).collect();
         let valid: Vec<f64> = (0..20).map(|i| -31.0 - 0.05 * f64::from(i - 7).powi(2)).collect();
-        let input = run(&[("log_likelihood.train", &train), ("log_likelihood.valid", &valid)]);
-        let found = overfitting(&input).unwrap();
+        let evidence = run(&[("log_likelihood.train", &train), ("log_likelihood.valid", &valid)]);
+        let found = overfitting(&evidence).unwrap();
         assert_eq!(found.level, Level::Warning);
         assert!(
             found.what.contains("best in epoch 8 (−31 nats) and has fallen to −38.2"),
             "{}",
             found.what
         );
-        assert!(found.advice.contains("stop near epoch 8"));
+        assert_eq!(found.remedies[0], Remedy::StopNear(8));
     }
 
     #[test]
@@ -247,8 +258,8 @@ mod tests {
         let train = rising(-20.0);
         let valid: Vec<f64> =
             train.iter().enumerate().map(|(i, x)| x - 0.5 + [0.02, -0.02][i % 2]).collect();
-        let input = run(&[("log_likelihood.train", &train), ("log_likelihood.valid", &valid)]);
-        assert_eq!(overfitting(&input).unwrap().level, Level::Good);
+        let evidence = run(&[("log_likelihood.train", &train), ("log_likelihood.valid", &valid)]);
+        assert_eq!(overfitting(&evidence).unwrap().level, Level::Good);
     }
 
     #[test]
@@ -258,12 +269,12 @@ mod tests {
         assert_eq!(found.level, Level::Warning);
         assert!(found.what.contains("grown to 5.7 nats"), "{}", found.what);
         let scores = rising(-20.0);
-        let input = run(&[
+        let evidence = run(&[
             ("free_energy_gap", &growing),
             ("log_likelihood.train", &scores),
             ("log_likelihood.valid", &scores),
         ]);
-        let found = overfitting(&input).unwrap();
+        let found = overfitting(&evidence).unwrap();
         assert_eq!(found.level, Level::Note);
         assert!(found.what.contains("No sign") && found.what.contains("grown to 5.7"));
         assert_eq!(

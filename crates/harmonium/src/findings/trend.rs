@@ -41,7 +41,7 @@ impl Trend {
 
 /// The last `share` of the values, but enough of them for a trend where there are.
 pub(super) fn tail(values: &[f64], share: f64) -> &[f64] {
-    let wanted = super::super::markup::count((values.len() as f64 * share).ceil());
+    let wanted = super::words::count((values.len() as f64 * share).ceil());
     let n = wanted.max(FEWEST).min(values.len());
     &values[values.len() - n..]
 }
