@@ -86,8 +86,8 @@ impl Problem {
         initialise(&mut machine, &then, &noisy)?;
         for (data, plan) in [(&first, &noisy), (&then, &clean)] {
             let mut trainer = Trainer::new(machine, data, plan)?;
-            let stop = trainer.run(&mut [])?;
-            machine = trainer.finish(stop).machine;
+            trainer.run(&mut [])?;
+            machine = trainer.machine().clone();
         }
         Ok(machine)
     }

@@ -133,10 +133,10 @@ struct EpochClock {
 }
 
 impl Observer for EpochClock {
-    fn epoch_ended(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+    fn epoch_ended(&mut self, _: &View<'_>) -> Result<ControlFlow<String>, harmonium::Error> {
         self.seconds = self.started.elapsed().as_secs_f64();
         self.started = Instant::now();
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 }
 

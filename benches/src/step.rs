@@ -281,13 +281,13 @@ struct Clock {
 }
 
 impl Observer for Clock {
-    fn updated(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+    fn updated(&mut self, _: &View<'_>) -> Result<ControlFlow<String>, harmonium::Error> {
         self.left -= 1;
         if self.left > 0 {
-            return ControlFlow::Continue(());
+            return Ok(ControlFlow::Continue(()));
         }
         self.seconds = self.start.elapsed().as_secs_f64();
-        ControlFlow::Break("enough".into())
+        Ok(ControlFlow::Break("enough".into()))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Model files and checkpoints of any bytes: a machine or an error, never a panic, never a huge
+//! Model files and checkpoints of any bytes: a model or an error, never a panic, never a huge
 //! allocation; and what was read is written and read alike.
 
 #![no_main]
 
-use harmonium::run::{DbnModel, Model, SavedCheckpoint, SavedDbnCheckpoint, Stored};
+use harmonium::run::{Model, SavedCheckpoint};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,11 +15,6 @@ fuzz_target!(|data: &[u8]| {
         }
         Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
     }
-    if let Ok(Stored::Dbn(model)) = Stored::from_bytes(data) {
-        let Ok(bytes) = model.to_bytes() else { return };
-        assert_eq!(DbnModel::from_bytes(&bytes).as_ref(), Ok(&*model));
-    }
-    let _ = SavedDbnCheckpoint::from_bytes(data);
     if let Ok(saved) = SavedCheckpoint::from_bytes(data) {
         let bytes = saved.to_bytes().unwrap_or_default();
         let again = SavedCheckpoint::from_bytes(&bytes).and_then(|again| again.to_bytes());

@@ -1,25 +1,14 @@
 //! Tables as files: `.npy`, `.csv`, and `.png` mosaics.
 
+use crate::args::Output;
 use crate::failure::Failure;
 use crate::report::mosaic::{self, Scale};
+use harmonium::Model;
 use harmonium::run::{Overwrite, write_file};
 use harmonium_data::Image;
+use ndarray::Array2;
 use std::fmt::Write;
 use std::path::Path;
-
-/// Rows of equal length.
-pub(crate) struct Rows {
-    pub(crate) values: Vec<f64>,
-    pub(crate) n_columns: usize,
-    /// The picture in each row, if it is one.
-    pub(crate) image: Option<Image>,
-}
-
-impl Rows {
-    pub(crate) fn n_rows(&self) -> usize {
-        self.values.len().checked_div(self.n_columns).unwrap_or(0)
-    }
-}
 
 /// What a file's ending asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +45,27 @@ pub(crate) fn check_free(path: &str, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes rows as the ending says.
-pub(crate) fn write(path: &str, rows: &Rows, force: bool) -> Result<(), Failure> {
+/// Writes samples of a model: pictures of the shape that it remembers.
+pub(crate) fn write_samples(
+    output: &Output,
+    model: &Model,
+    values: &Array2<f64>,
+) -> Result<(), Failure> {
+    let image = model.about.data.image(values.ncols());
+    write_values(&output.out, output.force, values, image)
+}
+
+/// Writes values as the ending says.
+pub(crate) fn write_values(
+    path: &str,
+    force: bool,
+    values: &Array2<f64>,
+    image: Option<Image>,
+) -> Result<(), Failure> {
     let bytes = match Kind::of(path)? {
-        Kind::Npy => npy(rows),
-        Kind::Csv => csv(rows).into_bytes(),
-        Kind::Png => png(rows)?,
+        Kind::Npy => npy(values),
+        Kind::Csv => csv(values).into_bytes(),
+        Kind::Png => png(values, image)?,
     };
     write_bytes(path, &bytes, force)
 }
@@ -73,11 +77,11 @@ pub(crate) fn write_bytes(path: &str, bytes: &[u8], force: bool) -> Result<(), F
 }
 
 /// NumPy's format, version 1.0: bytes for whole numbers that fit, else f64.
-pub(crate) fn npy(rows: &Rows) -> Vec<u8> {
+fn npy(values: &Array2<f64>) -> Vec<u8> {
     let fits = |x: &f64| *x >= 0.0 && *x <= 255.0 && x.fract() == 0.0;
-    let small = rows.values.iter().all(fits);
+    let small = values.iter().all(fits);
     let kind = if small { "|u1" } else { "<f8" };
-    let (n, m) = (rows.n_rows(), rows.n_columns);
+    let (n, m) = values.dim();
     let mut header =
         format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({n}, {m}), }}");
     // Magic, version and length take 10 bytes; the data starts at a multiple of 64.
@@ -90,16 +94,16 @@ pub(crate) fn npy(rows: &Rows) -> Vec<u8> {
     bytes.extend_from_slice(header.as_bytes());
     if small {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=255")]
-        bytes.extend(rows.values.iter().map(|x| *x as u8));
+        bytes.extend(values.iter().map(|x| *x as u8));
     } else {
-        bytes.extend(rows.values.iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(values.iter().flat_map(|x| x.to_le_bytes()));
     }
     bytes
 }
 
-fn csv(rows: &Rows) -> String {
+fn csv(values: &Array2<f64>) -> String {
     let mut text = String::new();
-    for row in rows.values.chunks(rows.n_columns.max(1)) {
+    for row in values.rows() {
         for (i, x) in row.iter().enumerate() {
             // Writing to a string cannot fail.
             let _ = write!(text, "{}{x}", if i > 0 { "," } else { "" });
@@ -109,16 +113,14 @@ fn csv(rows: &Rows) -> String {
     text
 }
 
-fn png(rows: &Rows) -> Result<Vec<u8>, Failure> {
-    let tiles: Vec<Vec<f64>> =
-        rows.values.chunks(rows.n_columns.max(1)).map(<[f64]>::to_vec).collect();
-    let (low, high) =
-        rows.values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
+fn png(values: &Array2<f64>, image: Option<Image>) -> Result<Vec<u8>, Failure> {
+    let tiles: Vec<Vec<f64>> = values.rows().into_iter().map(|row| row.to_vec()).collect();
+    let (low, high) = values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
     let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
-    let (image, columns) = match rows.image {
+    let (image, columns) = match image {
         Some(image) => (image, mosaic::square_columns(tiles.len(), image)),
-        // Samples that are no pictures are lines of one picture.
-        None => (mosaic::strip(rows.n_columns), 1),
+        // Samples that are not pictures are lines of one picture.
+        None => (mosaic::strip(values.ncols()), 1),
     };
     let side = image.height.max(image.width).max(1);
     let zoom = (56 / side).clamp(1, 8);
@@ -135,8 +137,8 @@ mod tests {
         x as f32
     }
 
-    fn rows(values: Vec<f64>) -> Rows {
-        Rows { values, n_columns: 3, image: None }
+    fn rows(values: Vec<f64>) -> Array2<f64> {
+        Array2::from_shape_vec((values.len() / 3, 3), values).expect("rows of three")
     }
 
     #[test]

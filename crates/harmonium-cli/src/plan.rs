@@ -7,13 +7,12 @@ use crate::args::Common;
 use crate::args::data::DataArgs;
 use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
-use crate::load::Input;
 use clap::{Args as _, Command};
-use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
-use harmonium::models::{Bm, Dbm, Lateral, Rbm};
-use harmonium::training::Plan;
+use harmonium::model::Blueprint;
+use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Summary};
+use harmonium::{DbnShape, Plan};
+use harmonium_data::{Opened, Reading, Visible};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -29,7 +28,7 @@ pub(crate) struct Asked {
     pub(crate) seed: u64,
     pub(crate) precision: Option<String>,
     pub(crate) settings: TrainSettings,
-    pub(crate) reading: DataArgs,
+    pub(crate) reading: Reading,
 }
 
 /// The flags that were given, as a table.
@@ -99,164 +98,137 @@ pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
     };
     let value = Value::Table(table.clone());
     let settings: TrainSettings = value.clone().try_into().map_err(wrong)?;
-    let reading: DataArgs = value.try_into().map_err(wrong)?;
+    let reading: Reading = value.try_into().map_err(wrong)?;
     let data = table.get("data").and_then(Value::as_str).map(str::to_owned);
     let seed = table.get("seed").and_then(Value::as_integer).unwrap_or(0);
     let precision = table.get("precision").and_then(Value::as_str).map(str::to_owned);
     Ok(Asked { data, seed: seed.unsigned_abs(), precision, settings, reading })
 }
 
-/// The kind of visible units: as asked, or as the data looks.
-pub(crate) fn visible_units(asked: &Asked, input: &Input) -> Result<Units, Failure> {
-    let table = input.dataset.table();
-    let summary = Summary::of(table);
-    let bits = input.dataset.is_sampled() || input.reading.binarize()? != Some(Binarize::None);
-    let kind = match asked.settings.visible.as_deref() {
-        Some(kind) => kind.to_owned(),
-        None if bits => "binary".into(),
-        None => summary.visible.to_string(),
-    };
-    match kind.as_str() {
-        "binary" => Ok(Units::Binary),
-        "spin" => Ok(Units::Spin),
-        "gaussian" => Ok(Units::Gaussian),
-        "categorical" => {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
-            let seen = summary.max.max(0.0) as usize + 1;
-            Ok(Units::Categorical { q: asked.settings.categories.unwrap_or(seen.max(2)) })
-        }
-        _ => Err(Failure::new(
-            format!("the data looks like {kind}, and there are no such units yet: {}", summary.why),
-            "say what it is with `--visible binary|spin|gaussian|categorical`",
-        )),
-    }
-}
-
-/// How grey values should be read when nothing was said: as the visible units need.
-pub(crate) fn default_binarize(asked: &Asked) -> Option<String> {
-    match asked.settings.visible.as_deref() {
-        Some("gaussian" | "categorical" | "spin") => Some("none".into()),
+/// The kind of visible units that was asked for.
+pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
+    match asked.settings.visible.as_deref()? {
+        "binary" => Some(Visible::Binary),
+        "spin" => Some(Visible::Spin),
+        "gaussian" => Some(Visible::Gaussian),
+        "categorical" => Some(Visible::Categorical),
         _ => None,
     }
 }
 
-/// The machine that was asked for, its parameters zero.
-pub(crate) fn machine(
+/// The model that was asked for, to be trained on data of these units.
+pub(crate) fn blueprint(
     model: &str,
     asked: &Asked,
-    units: Units,
-    n_columns: usize,
+    visible: (Units, usize),
     n_classes: usize,
-) -> Result<Machine, Failure> {
-    let machine = unlabelled(model, asked, units, n_columns)?;
-    if n_classes == 0 {
-        return Ok(machine);
-    }
-    if model == "bm" {
-        return Err(Failure::new("`train bm` takes no labels", "train an rbm or a dbm with them"));
-    }
-    with_label_layer(&machine, n_classes)
-}
-
-/// The machine with a visible layer of one categorical unit, coupled with the top hidden layer.
-fn with_label_layer(machine: &Machine, n_classes: usize) -> Result<Machine, Failure> {
-    let labels = Layer::new("labels", Role::Visible, Units::Categorical { q: n_classes }, 1)?;
-    // After the visible layer, where the columns of the data expect it.
-    let mut layers = machine.layers().to_vec();
-    layers.insert(1, labels);
-    let moved = |l: LayerId| if l.0 == 0 { l } else { LayerId(l.0 + 1) };
-    let mut couplings = machine.couplings().to_vec();
-    for c in &mut couplings {
-        c.between = (moved(c.between.0), moved(c.between.1));
-    }
-    let top = LayerId(layers.len() - 1);
-    let weights = Matrix::zeros(n_classes, layers[top.0].len())?;
-    couplings.push(Coupling::between(LayerId(1), top, weights));
-    Ok(Machine::new(layers, couplings)?)
-}
-
-fn unlabelled(
-    model: &str,
-    asked: &Asked,
-    units: Units,
-    n_columns: usize,
-) -> Result<Machine, Failure> {
+) -> Result<Blueprint, Failure> {
+    check_flags(model, asked)?;
     let hidden = asked.settings.hidden.clone().unwrap_or_default();
-    let need = |n: &str| {
-        Failure::new(
-            format!("`train {model}` needs {n}, found `--hidden {}`", list(&hidden)),
-            format!(
-                "for example `harmonium train {model} DATA --hidden {} --out RUN`",
-                if model == "dbm" { "500,1000" } else { "64" }
-            ),
-        )
-    };
-    // Categories come as whole numbers, one column each.
-    let n_units = n_columns;
-    let one = || match hidden[..] {
-        [n] => Ok(n),
-        _ => Err(need("one number of hidden units")),
-    };
-    if let (Some(_), true) = (&asked.settings.lateral, model != "bm") {
-        return Err(Failure::new(
-            format!("`--lateral` belongs to `train bm`, not to `train {model}`"),
-            "leave it out, or train a bm",
-        ));
-    }
-    let refined =
-        asked.settings.refine_epochs.is_some() || asked.settings.refine_learning_rate.is_some();
-    if refined && model != "dbn" {
-        return Err(Failure::new(
-            format!("`--refine-epochs` and its rate belong to `train dbn`, not to `train {model}`"),
-            "leave them out, or train a dbn",
-        ));
-    }
-    if asked.settings.pretrain_epochs.is_some_and(|n| n > 0) && matches!(model, "rbm" | "bm") {
-        return Err(Failure::new(
-            format!("`--pretrain-epochs` is for stacks of layers, and `train {model}` has one"),
-            "leave it out, or train a dbm",
-        ));
-    }
-    Ok(match model {
-        "rbm" => Rbm::new((units, n_units), (Units::Binary, one()?))?.into_machine(),
-        "bm" => {
-            let lateral = asked.settings.lateral.clone().unwrap_or_default();
-            let has = |s: &str| lateral.iter().any(|l| l == s);
-            let kind = match (has("visible"), has("hidden")) {
-                (true, true) => Lateral::Both,
-                (true, false) => Lateral::Visible,
-                (false, true) => Lateral::Hidden,
-                (false, false) => {
-                    return Err(Failure::new(
-                        "`train bm` needs to know which layers are coupled inside",
-                        "add `--lateral visible`, `hidden` or `visible,hidden`; without any it is an rbm",
-                    ));
-                }
-            };
-            Bm::new((units, n_units), (Units::Binary, one()?), kind)?.into_machine()
+    if model == "dbn" {
+        if hidden.len() < 2 {
+            return Err(Failure::new(
+                format!("`train dbn` needs at least two hidden layers, found {}", hidden.len()),
+                "for example `--hidden 500,500,2000`; with one layer it is an rbm",
+            ));
         }
-        _ if hidden.is_empty() => return Err(need("a number of hidden units per layer")),
+        return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes }));
+    }
+    let machine = match model {
+        "rbm" => Rbm::new(visible, (Units::Binary, one(model, &hidden)?))?.into_machine(),
+        "bm" => {
+            Bm::new(visible, (Units::Binary, one(model, &hidden)?), lateral(asked)?)?.into_machine()
+        }
+        _ if hidden.is_empty() => {
+            return Err(need(model, "a number of hidden units per layer", &[]));
+        }
         _ => {
             let layers: Vec<(Units, usize)> = hidden.iter().map(|&n| (Units::Binary, n)).collect();
-            Dbm::new((units, n_units), &layers)?.into_machine()
+            Dbm::new(visible, &layers)?.into_machine()
         }
-    })
+    };
+    Ok(Blueprint::Machine(if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine }))
+}
+
+/// Flags that belong to some models only.
+fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
+    let settings = &asked.settings;
+    let deep = !matches!(model, "rbm" | "bm");
+    let pretrained = settings.pretrain_epochs.is_some_and(|n| n > 0);
+    let refined = settings.refine_epochs.is_some() || settings.refine_learning_rate.is_some();
+    let wrong = [
+        (
+            settings.labels.is_some() && model == "bm",
+            "labels",
+            "train an rbm, dbm or dbn with them",
+        ),
+        (settings.lateral.is_some() && model != "bm", "lateral", "leave it out, or train a bm"),
+        (refined && model != "dbn", "refine-epochs", "leave it and its rate out, or train a dbn"),
+        (pretrained && !deep, "pretrain-epochs", "leave it out, or train a dbm"),
+        (
+            settings.valid.is_some() && model == "dbn",
+            "valid",
+            "leave it out, and score the model on other data afterwards",
+        ),
+        (
+            settings.patience.is_some() && settings.valid.is_none(),
+            "patience",
+            "it watches validation data: give some with `--valid DATA`, or leave it out",
+        ),
+        (
+            settings.valid.is_some() && settings.labels.is_some(),
+            "valid",
+            "with `--labels` leave it out, and score the model on the validation data afterwards",
+        ),
+    ];
+    match wrong.into_iter().find(|w| w.0) {
+        Some((_, flag, way_out)) => {
+            Err(Failure::new(format!("`train {model}` cannot use `--{flag}` here"), way_out))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The one number of hidden units.
+fn one(model: &str, hidden: &[usize]) -> Result<usize, Failure> {
+    match hidden {
+        [n] => Ok(*n),
+        _ => Err(need(model, "one number of hidden units", hidden)),
+    }
+}
+
+fn need(model: &str, what: &str, hidden: &[usize]) -> Failure {
+    let example = if model == "dbm" { "500,1000" } else { "64" };
+    Failure::new(
+        format!("`train {model}` needs {what}, found `--hidden {}`", list(hidden)),
+        format!("for example `harmonium train {model} DATA --hidden {example} --out RUN`"),
+    )
+}
+
+/// Which layers are coupled inside.
+fn lateral(asked: &Asked) -> Result<Lateral, Failure> {
+    let lateral = asked.settings.lateral.clone().unwrap_or_default();
+    let has = |s: &str| lateral.iter().any(|l| l == s);
+    match (has("visible"), has("hidden")) {
+        (true, true) => Ok(Lateral::Both),
+        (true, false) => Ok(Lateral::Visible),
+        (false, true) => Ok(Lateral::Hidden),
+        (false, false) => Err(Failure::new(
+            "`train bm` needs to know which layers are coupled inside",
+            "add `--lateral visible`, `hidden` or `visible,hidden`; without any it is an rbm",
+        )),
+    }
 }
 
 fn list(numbers: &[usize]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The plan: the library's defaults for the machine under what was asked.
-pub(crate) fn learning(asked: &Asked, machine: &Machine) -> Result<Plan, Failure> {
-    let mut table = as_table(&Plan::suited_to(machine))?;
+/// The plan: the library's defaults for the model under what was asked.
+pub(crate) fn learning(asked: &Asked, blueprint: &Blueprint) -> Result<Plan, Failure> {
+    let mut table = as_table(&blueprint.suited_plan()?)?;
     let given = as_table(&asked.settings)?;
-    let optional = ["sparsity-target", "max-norm", "clip", "pretrain-epochs"];
-    for (key, value) in given {
-        if table.contains_key(&key) || optional.contains(&key.as_str()) {
-            table.insert(key, value);
-        }
-    }
+    table.extend(given.into_iter().filter(|(key, _)| Plan::KEYS.contains(&key.as_str())));
     table.insert("seed".into(), number(asked.seed)?);
     if let Some(precision) = &asked.precision {
         table.insert("precision".into(), precision.clone().into());
@@ -272,11 +244,23 @@ pub(crate) fn learning(asked: &Asked, machine: &Machine) -> Result<Plan, Failure
     Ok(plan)
 }
 
+/// The learning rate of the refinement of a deep belief network, before decay.
+const REFINE_RATE: f64 = 0.001;
+
+/// The plan with which all layers of a deep belief network are refined together.
+pub(crate) fn refinement(asked: &Asked, plan: &Plan) -> Plan {
+    Plan {
+        epochs: asked.settings.refine_epochs.unwrap_or(0),
+        learning_rate: asked.settings.refine_learning_rate.unwrap_or(REFINE_RATE),
+        ..plan.clone()
+    }
+}
+
 /// Everything, with the defaults filled in: the text of `run.toml`.
 pub(crate) fn resolved(
     model: &str,
     asked: &Asked,
-    input: &Input,
+    input: &Opened,
     units: Units,
     plan: &Plan,
 ) -> Result<Table, Failure> {

@@ -161,6 +161,13 @@ impl Dataset {
         self.table.n_columns()
     }
 
+    /// The same samples without their labels.
+    #[must_use]
+    pub fn without_labels(mut self) -> Self {
+        self.labels = None;
+        self
+    }
+
     /// The class of each sample, if it is known.
     pub fn labels(&self) -> Option<&Labels> {
         self.labels.as_ref()

@@ -59,6 +59,11 @@ impl Labels {
         named.cloned().unwrap_or_else(|| class.to_string())
     }
 
+    /// What the file called each class, in order.
+    pub fn class_names(&self) -> Vec<String> {
+        (0..u32::try_from(self.n_classes()).unwrap_or(u32::MAX)).map(|c| self.name(c)).collect()
+    }
+
     /// The classes that occur, in order, and the position in that list of each row's class.
     pub fn compact(&self) -> (Vec<u32>, Vec<u32>) {
         let mut classes = self.values.clone();

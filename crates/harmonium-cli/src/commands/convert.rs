@@ -2,17 +2,23 @@
 
 use crate::args::{Common, ConvertArgs};
 use crate::failure::Failure;
-use crate::output::{self, Rows};
-use crate::{builtin, load, render};
+use crate::output;
+use crate::render::progress::Terminal;
+use crate::{load, render};
 use harmonium::machine::{Machine, Weights};
-use harmonium::run::{Model, write_uai};
+use harmonium::model::{is_named, is_uai};
+use harmonium::models::Body;
+use harmonium::random::Stream;
+use harmonium::run::write_uai;
+use harmonium::{Binarize, Dataset};
 use harmonium_data::open;
+use ndarray::Array2;
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output, args.force)?;
-    let what = if is_model(&args.input) { model(args)? } else { data(args)? };
+    let what = if is_model(&args.input) { model(args, common)? } else { data(args)? };
     if common.json {
         return render::json(&json!({ "out": args.output, "kind": what }));
     }
@@ -23,7 +29,7 @@ pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
 /// data.
 fn is_model(input: &str) -> bool {
     let run = Path::new(input).join("run.toml").is_file();
-    run || load::is_uai(input) || ending(input) == "safetensors" || builtin::is_name(input)
+    run || is_uai(input) || ending(input) == "safetensors" || is_named(input)
 }
 
 fn ending(path: &str) -> String {
@@ -31,12 +37,19 @@ fn ending(path: &str) -> String {
     ending.unwrap_or_default().to_ascii_lowercase()
 }
 
-fn model(args: &ConvertArgs) -> Result<&'static str, Failure> {
-    let (model, _) = load::model(&args.input)?;
-    let bytes = match ending(&args.output).as_str() {
-        "safetensors" => model.to_bytes()?,
-        "json" => parameters(&model).to_string().into_bytes(),
-        "uai" => write_uai(&model.machine)?.into_bytes(),
+fn model(args: &ConvertArgs, common: &Common) -> Result<&'static str, Failure> {
+    let model = load::model(&args.input, &mut Terminal::new(common))?;
+    let ending = ending(&args.output);
+    let bytes = match (ending.as_str(), &model.body) {
+        ("safetensors", _) => model.to_bytes()?,
+        ("json", Body::Machine(machine)) => parameters(machine).to_string().into_bytes(),
+        ("uai", Body::Machine(machine)) => write_uai(machine)?.into_bytes(),
+        ("json" | "uai", _) => {
+            return Err(Failure::new(
+                format!("a deep belief network cannot be written as `{}`", args.output),
+                "end it in .safetensors",
+            ));
+        }
         _ => {
             return Err(Failure::new(
                 format!("a model cannot be written as `{}`", args.output),
@@ -50,8 +63,7 @@ fn model(args: &ConvertArgs) -> Result<&'static str, Failure> {
 
 /// All parameters for other programs: weights row by row, lateral ones above the diagonal, sparse
 /// ones with the two entries of each edge.
-fn parameters(model: &Model) -> Value {
-    let machine: &Machine = &model.machine;
+fn parameters(machine: &Machine) -> Value {
     let name = |l| &machine.layer(l).name;
     json!({
         "energy": "constant - sum b x + sum precision x^2 / 2 - sum (x - offset) W (y - offset)",
@@ -78,13 +90,12 @@ fn parameters(model: &Model) -> Value {
 
 fn data(args: &ConvertArgs) -> Result<&'static str, Failure> {
     output::Kind::of(&args.output)?;
-    let loaded = open(&args.input, &args.reading.options()?)?;
-    let (table, binarize) = (loaded.table, args.reading.binarize()?);
-    let image = table.image();
-    let n_columns = table.n_columns();
-    let dataset =
-        harmonium_data::Dataset::new(table, binarize.unwrap_or(harmonium_data::Binarize::None))?;
-    let values = dataset.present(harmonium::random::Stream::new(0));
-    output::write(&args.output, &Rows { values, n_columns, image }, args.force)?;
+    let reading = args.reading.reading()?;
+    let table = open(&args.input, &reading.options()?)?.table;
+    let (image, shape) = (table.image(), (table.n_rows(), table.n_columns()));
+    let data = Dataset::new(table, reading.binarize()?.unwrap_or(Binarize::None))?;
+    let values = Array2::from_shape_vec(shape, data.present(Stream::new(0)))
+        .map_err(|e| Failure::new(format!("cannot lay out the data: {e}"), "report this"))?;
+    output::write_values(&args.output, args.force, &values, image)?;
     Ok("data")
 }

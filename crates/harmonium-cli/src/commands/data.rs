@@ -2,14 +2,16 @@
 
 use crate::args::{Common, DataCommandArgs};
 use crate::failure::Failure;
-use crate::load::note_on_stderr;
 use crate::render;
+use crate::render::progress::Terminal;
+use harmonium::progress::Listener;
 use harmonium_data::{Summary, open};
 use serde_json::json;
 
 pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure> {
-    let loaded = open(&args.data, &args.reading.options()?)?;
-    loaded.about.notes.iter().for_each(|n| note_on_stderr(n));
+    let loaded = open(&args.data, &args.reading.reading()?.options()?)?;
+    let mut terminal = Terminal::new(common);
+    loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();
     if common.json {

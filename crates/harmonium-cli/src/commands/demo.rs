@@ -7,25 +7,21 @@ use super::{report, train as training};
 use crate::args::train::TrainSettings;
 use crate::args::{Common, DemoArgs};
 use crate::failure::Failure;
-use crate::load;
 use crate::output;
 use crate::plan::Asked;
+use crate::render;
 use crate::render::picture::{Ink, Tone, mosaic};
-use crate::render::{self, progress};
-use harmonium::engine::Engine;
-use harmonium::evaluation::likelihood::Likelihood;
-use harmonium::evaluation::{baseline, likelihood};
-use harmonium::exact;
-use harmonium::machine::Machine;
-use harmonium::models::Rbm;
+use crate::render::progress::Terminal;
+use harmonium::evaluation::baseline;
+use harmonium::evaluation::filters::{projections, strongest_first};
+use harmonium::model::{Behind, Drawing, Show, Training};
+use harmonium::progress::Listener;
 use harmonium::random::Stream;
-use harmonium::run::{Overwrite, RunDirectory};
-use harmonium::sampling::{Chains, Clamp};
-use harmonium::training::{Every, Outcome, Plan, train};
-use harmonium_data::{Binarize, Dataset, Image, Part, Split, digits};
+use harmonium::run::Overwrite;
+use harmonium::{Binarize, Dataset, Method, Model, Plan, Rbm, Score};
+use harmonium_data::{Image, Part, Split, digits};
 use serde_json::json;
 use std::fmt::Write;
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Digits kept apart to score on.
@@ -40,10 +36,10 @@ const RATE: f64 = 0.05;
 
 /// What the demonstration found.
 struct Findings {
-    outcome: Outcome,
+    model: Model,
     seconds: f64,
-    score: Likelihood,
-    train_score: Likelihood,
+    score: Score,
+    train_score: Score,
     baseline: (f64, f64),
     samples: Vec<Vec<f64>>,
 }
@@ -64,10 +60,12 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
         output::check_free(&run, args.force)?;
     }
     let (train_set, test_set) = data(common)?;
-    let findings = learn(args, common, &train_set, &test_set)?;
+    let mut terminal = Terminal::new(common);
+    let findings = learn(args, common, &train_set, &test_set, &mut terminal)?;
     if let Some(out) = &args.out {
-        keep(args, out, common)?;
+        keep(args, out, common, &mut terminal)?;
     }
+    drop(terminal);
     if common.json {
         return render::json(&as_json(&findings, args));
     }
@@ -75,7 +73,12 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// Trains once more on all digits, the way `harmonium train` does, and writes the report.
-fn keep(args: &DemoArgs, out: &str, common: &Common) -> Result<(), Failure> {
+fn keep(
+    args: &DemoArgs,
+    out: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let settings = TrainSettings {
         hidden: Some(vec![args.hidden]),
         epochs: Some(args.epochs),
@@ -91,15 +94,12 @@ fn keep(args: &DemoArgs, out: &str, common: &Common) -> Result<(), Failure> {
         ..Asked::default()
     };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let mut writer = RunDirectory::create(out, overwrite)?;
-    let (prepared, machine) = training::prepare("rbm", asked)?;
-    let (_, model) = training::start(&prepared, machine, &mut writer, common)?;
-    writer.finish(&model)?;
+    let prepared = training::prepare("rbm", asked, terminal)?;
+    training::start(&prepared, out, overwrite, terminal)?;
     let page = std::path::Path::new(out).join("report.html").display().to_string();
     report::write(out, &page, common)?;
-    load::note_on_stderr(&format!(
-        "the run, trained on all digits, is in `{out}`, its report in `{page}`"
-    ));
+    terminal
+        .note(&format!("the run, trained on all digits, is in `{out}`, its report in `{page}`"));
     Ok(())
 }
 
@@ -116,6 +116,7 @@ fn learn(
     common: &Common,
     train_set: &Dataset,
     test_set: &Dataset,
+    terminal: &mut Terminal,
 ) -> Result<Findings, Failure> {
     let plan = Plan {
         seed: common.seed(),
@@ -126,48 +127,40 @@ fn learn(
     };
     let rbm = Rbm::binary(IMAGE.height * IMAGE.width, args.hidden)?;
     let baseline = baseline::independent(rbm.machine(), train_set, test_set)?;
-    let bar = progress::bar(plan.epochs, "training", common);
-    let mut tick = Every::new(1, |view| {
-        bar.set_position(view.epoch);
-        ControlFlow::Continue(())
-    });
     let start = Instant::now();
-    let outcome = train(rbm.into_machine(), train_set, &plan, &mut [&mut tick])?;
-    bar.finish_and_clear();
+    let model = Training::new(rbm, train_set, &plan).run(&mut [], terminal)?;
     let seconds = start.elapsed().as_secs_f64();
-    let score = likelihood::exact(&outcome.machine, test_set)?;
-    let train_score = likelihood::exact(&outcome.machine, train_set)?;
-    let samples = fantasies(&outcome.machine, common)?;
-    Ok(Findings { outcome, seconds, score, train_score, baseline, samples })
+    let score = model.score(test_set, Method::Exact)?;
+    let train_score = model.score(train_set, Method::Exact)?;
+    let drawing = Drawing {
+        n: 2 * TILES,
+        sweeps: SWEEPS,
+        seed: common.seed(),
+        show: Show::Means,
+        arithmetic: common.arithmetic(),
+    };
+    let drawn = model.freely().draw(&drawing, terminal)?.values;
+    let samples = drawn.rows().into_iter().map(|row| row.to_vec()).collect();
+    Ok(Findings { model, seconds, score, train_score, baseline, samples })
 }
 
-/// Probabilities of the pixels after long chains.
-fn fantasies(machine: &Machine, common: &Common) -> Result<Vec<Vec<f64>>, Failure> {
-    let engine = Engine::new(machine);
-    let stream = Stream::new(common.seed()).fork(100);
-    let mut chains = Chains::new(machine, 2 * TILES, stream.fork(0))?;
-    chains.advance(machine, &engine, SWEEPS, stream.fork(1))?;
-    let hidden = Clamp::layers([Rbm::HIDDEN]);
-    let weights = |row: usize| -> Vec<f64> {
-        (0..2 * TILES).map(|r| f64::from(u8::from(r == row))).collect()
-    };
-    // Given the hidden units the pixels are independent: their exact means are the picture.
-    let mean = |row| {
-        let moments = exact::moments(machine, &hidden, chains.state(), &weights(row))?;
-        Ok(moments.bias[Rbm::VISIBLE.0].clone())
-    };
-    (0..2 * TILES).map(mean).collect()
+/// The exact ln Z behind a score.
+fn log_z(score: &Score) -> f64 {
+    match score.behind {
+        Behind::Exact(log_z) => log_z,
+        _ => f64::NAN,
+    }
 }
 
 fn as_json(findings: &Findings, args: &DemoArgs) -> serde_json::Value {
     json!({
         "hidden": args.hidden,
-        "epochs": findings.outcome.epochs,
+        "epochs": findings.model.about.epoch,
         "seconds": findings.seconds,
         "log_likelihood": findings.score.mean,
         "data_std_error": findings.score.data_std_error,
         "log_likelihood_train": findings.train_score.mean,
-        "log_z": findings.score.log_partition,
+        "log_z": log_z(&findings.score),
         "baseline": findings.baseline.0,
         "baseline_std_error": findings.baseline.1,
         "method": "exact",
@@ -181,7 +174,7 @@ fn as_text(
     train_set: &Dataset,
     test_set: &Dataset,
 ) -> String {
-    let Findings { outcome, seconds, score, train_score, baseline, samples } = findings;
+    let Findings { model, seconds, score, train_score, baseline, samples } = findings;
     let ink = Ink::of_stdout();
     let mut text = String::new();
     let mut line = |s: &str| {
@@ -197,18 +190,21 @@ fn as_text(
     ));
     line(&format!(
         "model: 64 visible and {} hidden units, centered, persistent chains; {} epochs in {seconds:.1} s\n",
-        args.hidden, outcome.epochs
+        args.hidden, model.about.epoch
     ));
     line("some of the digits:");
     line(&mosaic(&rows(test_set, TILES), IMAGE, TILES, Tone::Grey, ink));
     line("what the hidden units look for:");
-    line(&mosaic(&filters(&outcome.machine), IMAGE, TILES, Tone::Signed, ink));
+    line(&mosaic(&filters(model), IMAGE, TILES, Tone::Signed, ink));
     line(&format!("what the machine dreams of, after {SWEEPS} sweeps of Gibbs sampling:"));
     line(&mosaic(samples, IMAGE, TILES, Tone::Grey, ink));
     line("mean log-likelihood of a digit it has not seen, in nats (higher is better):");
     line(&format!(
         "  this machine        {:8.2} ± {:.2}   exact: ln Z = {:.3} summed over 2^{} states",
-        score.mean, score.data_std_error, score.log_partition, args.hidden
+        score.mean,
+        score.data_std_error,
+        log_z(score),
+        args.hidden
     ));
     line(&format!("  independent pixels  {:8.2} ± {:.2}", baseline.0, baseline.1));
     line(&format!(
@@ -232,14 +228,11 @@ fn rows(data: &Dataset, n: usize) -> Vec<Vec<f64>> {
     (0..n.min(data.n_rows())).map(row).collect()
 }
 
-/// The weights of each hidden unit, strongest first.
-fn filters(machine: &Machine) -> Vec<Vec<f64>> {
-    let entries = machine.couplings()[0].weights.entries();
-    let n = machine.layer(Rbm::HIDDEN).len();
-    let mut filters: Vec<Vec<f64>> =
-        (0..n).map(|j| entries.iter().skip(j).step_by(n).copied().collect()).collect();
-    let norm = |f: &[f64]| f.iter().map(|w| w * w).sum::<f64>();
-    filters.sort_by(|a, b| norm(b).total_cmp(&norm(a)));
+/// The strongest filters.
+fn filters(model: &Model) -> Vec<Vec<f64>> {
+    let (_, filters) =
+        projections(model.top(), Rbm::VISIBLE).pop().unwrap_or((Rbm::HIDDEN, Vec::new()));
+    let mut filters = strongest_first(filters);
     filters.truncate(2 * TILES);
     filters
 }

@@ -1,6 +1,6 @@
 //! `harmonium inspect`: what is in a model.
 
-use super::{belief, diagnose};
+use super::diagnose;
 use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::{load, render};
@@ -28,7 +28,7 @@ impl Spread {
         Self { min: fold(f64::min), max: fold(f64::max), mean, std: variance.sqrt() }
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         json!({ "min": self.min, "max": self.max, "mean": self.mean, "std": self.std })
     }
 
@@ -40,38 +40,54 @@ impl Spread {
     }
 }
 
+/// A model as it is shown: a deep belief network as the chain of its generative weights.
+struct Shown {
+    model: Model,
+    machine: Machine,
+    /// Binary logarithm of the terms of an exact ln Z.
+    log2_terms: f64,
+}
+
 pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
-    let (stored, remembered) = load::stored(&args.model)?;
-    // A deep belief network is shown as the chain of its generative weights; what is sampled and
-    // summed is its top.
-    let (kind, machine, about, summed, n_parameters) = match stored {
-        Stored::Machine(model) => {
-            let n_parameters = model.machine.n_parameters();
-            ("machine", model.machine.clone(), model.about, model.machine, n_parameters)
-        }
-        Stored::Dbn(model) => {
-            let n_parameters = model.dbn.n_parameters();
-            let chain = belief::chain(&model.dbn)?;
-            ("dbn", chain, model.about, model.dbn.top().clone(), n_parameters)
-        }
+    let mut terminal = Terminal::new(common);
+    let model = load::model(&args.model, &mut terminal)?;
+    let machine = match &model.body {
+        Body::Dbn(dbn) => dbn.generative_chain()?,
+        _ => model.top().clone(),
     };
-    let machine = &machine;
-    let terms = exact::log2_terms(&summed, &Clamp::none(), 1)?;
-    let diagnostics = if args.diagnostics {
-        if kind == "dbn" {
+    let log2_terms = exact::log2_terms(model.top(), &Clamp::none(), 1)?;
+    let shown = Shown { model, machine, log2_terms };
+    let diagnostics = match (&shown.model.body, args.diagnostics) {
+        (_, false) => None,
+        (Body::Machine(_), true) => Some(diagnose::run(&shown.model, args, common, &mut terminal)?),
+        (_, true) => {
             return Err(Failure::new(
                 "`--diagnostics` looks at the chains of a machine, and this is a deep belief network",
                 "leave it out, or look at the samples of `harmonium sample`",
             ));
         }
-        Some(diagnose::run(&summed, &remembered, args, common)?)
-    } else {
-        None
     };
+    drop(terminal);
     if common.json {
-        let mut value = json!({
-            "kind": kind,
-            "layers": machine.layers().iter().map(|l| json!({
+        let mut value = shown.json();
+        if let Some((found, _)) = diagnostics {
+            value["diagnostics"] = found;
+        }
+        return render::json(&value);
+    }
+    let mut text = shown.text();
+    if let Some((_, found)) = diagnostics {
+        text = format!("{text}\n\n{}", found.trim_end());
+    }
+    render::result(&text)
+}
+
+impl Shown {
+    fn json(&self) -> Value {
+        let about = &self.model.about;
+        json!({
+            "kind": self.model.body.kind(),
+            "layers": self.machine.layers().iter().map(|l| json!({
                 "name": l.name,
                 "role": l.role,
                 "units": l.units.name(),
@@ -79,63 +95,62 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
                 "bias": Spread::of(&l.bias).json(),
                 "offset": Spread::of(&l.offset).json(),
             })).collect::<Vec<_>>(),
-            "couplings": couplings(machine).into_iter().map(|c| json!({
+            "couplings": couplings(&self.machine).into_iter().map(|c| json!({
                 "between": c.between,
                 "weights": c.spread.json(),
                 "edges": c.sparse.map(|s| s.0),
                 "colours": c.sparse.map(|s| s.1),
             })).collect::<Vec<_>>(),
-            "parameters": n_parameters,
-            "exact_log2_terms": terms,
+            "parameters": self.model.body.n_parameters(),
+            "exact_log2_terms": self.log2_terms,
             "seed": about.seed,
             "epoch": about.epoch,
             "step": about.step,
             "config": about.config,
-            "data_rows": remembered.rows,
+            "classes": about.data.classes,
+            "data_rows": about.data.rows,
             "library_version": about.library_version,
-        });
-        if let Some((found, _)) = diagnostics {
-            value["diagnostics"] = found;
-        }
-        return render::json(&value);
+        })
     }
-    let mut text = String::new();
-    for layer in machine.layers() {
-        let role = if layer.role == Role::Visible { "visible" } else { "hidden" };
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for layer in self.machine.layers() {
+            let role = if layer.role == Role::Visible { "visible" } else { "hidden" };
+            let _ = writeln!(
+                text,
+                "layer `{}`: {} {} units, {role}\n  biases   {}\n  offsets  {}",
+                layer.name,
+                layer.n_units(),
+                layer.units.name(),
+                Spread::of(&layer.bias).text(),
+                Spread::of(&layer.offset).text()
+            );
+        }
+        for Summary { between: (a, b), spread, sparse } in couplings(&self.machine) {
+            let sparse = sparse.map_or(String::new(), |(edges, colours)| {
+                format!(", {edges} edges in {colours} colours")
+            });
+            let _ = writeln!(text, "weights `{a}` – `{b}`{sparse}\n           {}", spread.text());
+        }
+        let (terms, about) = (self.log2_terms, &self.model.about);
         let _ = writeln!(
             text,
-            "layer `{}`: {} {} units, {role}\n  biases   {}\n  offsets  {}",
-            layer.name,
-            layer.n_units(),
-            layer.units.name(),
-            Spread::of(&layer.bias).text(),
-            Spread::of(&layer.offset).text()
+            "{} parameters; an exact ln Z{} takes 2^{terms:.0} terms{}",
+            self.model.body.n_parameters(),
+            if matches!(self.model.body, Body::Dbn(_)) { " of the top RBM" } else { "" },
+            if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
         );
+        let _ = match about.step {
+            0 => write!(text, "not trained"),
+            step => write!(
+                text,
+                "trained for {} epochs ({step} updates) on {} rows, seed {}",
+                about.epoch, about.data.rows, about.seed
+            ),
+        };
+        text
     }
-    for Summary { between: (a, b), spread, sparse } in couplings(machine) {
-        let sparse = sparse.map_or(String::new(), |(edges, colours)| {
-            format!(", {edges} edges in {colours} colours")
-        });
-        let _ = writeln!(text, "weights `{a}` – `{b}`{sparse}\n           {}", spread.text());
-    }
-    let _ = writeln!(
-        text,
-        "{n_parameters} parameters; an exact ln Z{} takes 2^{terms:.0} terms{}",
-        if kind == "dbn" { " of the top RBM" } else { "" },
-        if terms > exact::LIMIT_LOG2 { ", which is too many" } else { "" },
-    );
-    let _ = match about.step {
-        0 => write!(text, "not trained"),
-        step => write!(
-            text,
-            "trained for {} epochs ({step} updates) on {} rows, seed {}",
-            about.epoch, remembered.rows, about.seed
-        ),
-    };
-    if let Some((_, found)) = diagnostics {
-        let _ = write!(text, "\n\n{}", found.trim_end());
-    }
-    render::result(&text)
 }
 
 /// A coupling in short.

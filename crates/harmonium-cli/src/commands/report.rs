@@ -9,9 +9,10 @@ use crate::failure::Failure;
 use crate::load::{self, Remembered};
 use crate::report::{Contents, Filters, html};
 use crate::{output, plan, render};
+use harmonium::evaluation::filters::{mean_activity, projections};
 use harmonium::exact;
 use harmonium::findings::{Evidence, Named, findings};
-use harmonium::machine::{Engine, LayerId, Machine, Precision, Role, State, Weights};
+use harmonium::machine::{Engine, LayerId, Machine, Precision, State};
 use harmonium::models::Dbn;
 use harmonium::random::Stream;
 use harmonium::run::{Ending, Event, RunDirectory, Stored};
@@ -123,7 +124,7 @@ fn data(config: &str) -> Result<load::Input, Failure> {
 fn description(stored: &Stored) -> Result<String, Failure> {
     let (machine, about, n_parameters) = match stored {
         Stored::Machine(m) => (m.machine.clone(), &m.about, m.machine.n_parameters()),
-        Stored::Dbn(m) => (belief::chain(&m.dbn)?, &m.about, m.dbn.n_parameters()),
+        Stored::Dbn(m) => (m.dbn.generative_chain()?, &m.about, m.dbn.n_parameters()),
     };
     let layers: Vec<String> = machine
         .layers()
@@ -223,7 +224,7 @@ fn pictures(
     contents.image = remembered.image(n);
     for (l, tiles) in projections(machine, visible) {
         let name = machine.layer(l).name.clone();
-        let activity = posterior.as_ref().map(|x| means(x, l)).unwrap_or_default();
+        let activity = posterior.as_ref().map(|x| mean_activity(x, l)).unwrap_or_default();
         if !activity.is_empty() {
             contents
                 .evidence
@@ -261,7 +262,7 @@ fn belief_pictures(
     common: &Common,
 ) -> Result<(), Failure> {
     let engine = DbnEngine::new(dbn, common.precision(Precision::F32));
-    let chain = belief::chain(dbn)?;
+    let chain = dbn.generative_chain()?;
     let layers: Vec<usize> = (1..=dbn.depth()).collect();
     let n = dbn.layer(0).len();
     contents.image = remembered.image(n);
@@ -319,49 +320,4 @@ fn posterior(machine: &Machine, engine: &Engine, data: &Dataset) -> Result<State
     let (mut x, clamp) = super::states(machine, &chosen, 0..n)?;
     infer(machine, engine, &clamp, &mut x, MeanField::default())?;
     Ok(x)
-}
-
-fn means(x: &State, l: LayerId) -> Vec<f64> {
-    let n = x.n_rows().max(1);
-    let len = x.layer(l).len() / n;
-    (0..len).map(|i| (0..n).map(|r| x.row(l, r)[i]).sum::<f64>() / n as f64).collect()
-}
-
-/// What each hidden unit looks for in the visible layer: its weights, for deeper layers those of
-/// the units below times theirs.
-fn projections(machine: &Machine, visible: LayerId) -> Vec<(LayerId, Vec<Vec<f64>>)> {
-    let n = machine.layer(visible).len();
-    let identity: Vec<Vec<f64>> =
-        (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
-    let mut reached = vec![(visible, identity)];
-    let mut next = 0;
-    while next < reached.len() {
-        let (l, below) = reached[next].clone();
-        next += 1;
-        for c in machine.couplings() {
-            let Some(m) = c.other_end(l).filter(|m| machine.layer(*m).role == Role::Hidden) else {
-                continue;
-            };
-            let Weights::Between(w) = &c.weights else { continue };
-            if reached.iter().any(|(r, _)| *r == m) {
-                continue;
-            }
-            let weight =
-                |i: usize, j: usize| if c.between.0 == l { w.at(i, j) } else { w.at(j, i) };
-            let tile = |j: usize| -> Vec<f64> {
-                if l == visible {
-                    return (0..n).map(|i| weight(i, j)).collect();
-                }
-                let mut tile = vec![0.0; n];
-                for (i, b) in below.iter().enumerate() {
-                    let w = weight(i, j);
-                    tile.iter_mut().zip(b).for_each(|(t, b)| *t += w * b);
-                }
-                tile
-            };
-            reached.push((m, (0..machine.layer(m).len()).map(tile).collect()));
-        }
-    }
-    reached.remove(0);
-    reached
 }

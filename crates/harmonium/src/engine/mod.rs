@@ -5,9 +5,9 @@
 //! so that centering costs the products nothing, and both
 //! orientations of each weight matrix are kept, so that every product runs along rows.
 //!
-//! There are two layouts: [`Reference`], double precision row by row, which laws and likelihoods
-//! use, and [`Packed`], single precision or 16 bits in panels, which the kernels multiply and
-//! which can learn ([`learn`]).
+//! There are two layouts: `Reference`, double precision row by row, which laws and likelihoods
+//! use, and `Packed`, single precision or 16 bits in panels, which the kernels multiply and
+//! which can learn. A [`Sampler`](crate::sampling::Sampler) owns a machine and its layout.
 //!
 //! A layer may count what it receives several times, responding to $\kappa_l\theta_l$: it stands for
 //! a layer that sees $\kappa_l$ tied copies of each neighbour. Greedy learning needs it, where a
@@ -21,15 +21,12 @@ mod reference;
 
 pub(crate) use band::{Operand, Scratch, with_scratch};
 pub(crate) use lateral_weights::{Dense, DenseBand, Lateral, Slots, Sparse};
-pub use learn::TileMeans;
-pub(crate) use learn::{EngineLearner, SideRows, Squares, StepRates};
-pub use packed::Packed;
-pub(crate) use packed::TILES;
-pub use reference::Reference;
+pub(crate) use learn::{EngineLearner, SideRows, Squares, StepRates, TileMeans};
+pub(crate) use packed::{Packed, TILES};
+pub(crate) use reference::Reference;
 
-use crate::machine::{LayerId, Machine, State, add_input};
+use crate::machine::{LayerId, Machine, add_input};
 use crate::units::{BitCoordinates, Storage, Units};
-use harmonium_kernels::line::Wide;
 use lateral_weights::Coordinates;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +46,7 @@ pub enum Arithmetic {
 
 /// What samplers and inference read instead of the machine; rebuilt or refreshed from it.
 #[derive(Clone, Debug)]
-pub enum Engine {
+pub(crate) enum Engine {
     /// Rows of double precision.
     Reference(Reference),
     /// Panels for the kernels.
@@ -152,19 +149,9 @@ impl Frame {
 }
 
 impl Engine {
-    /// Lays out `machine` in double precision.
-    pub fn new(machine: &Machine) -> Self {
-        Self::with_arithmetic(machine, Arithmetic::F64)
-    }
-
-    /// Lays out `machine` for the numbers of an arithmetic.
-    pub fn with_arithmetic(machine: &Machine, arithmetic: Arithmetic) -> Self {
-        Self::with_copies(machine, arithmetic, &vec![1.0; machine.layers().len()])
-    }
-
     /// Lays out `machine` such that layer $l$ responds to $\kappa_l\theta_l$, with a $\kappa$ of
     /// `copies` for each layer. What units of one layer send each other counts once in any case.
-    pub fn with_copies(machine: &Machine, arithmetic: Arithmetic, copies: &[f64]) -> Self {
+    pub(crate) fn with_copies(machine: &Machine, arithmetic: Arithmetic, copies: &[f64]) -> Self {
         let frame = Frame::new(machine, arithmetic, copies);
         let mut engine = if arithmetic == Arithmetic::F64 {
             Self::Reference(Reference::new(machine, frame))
@@ -184,12 +171,12 @@ impl Engine {
     }
 
     /// In which numbers it multiplies.
-    pub fn arithmetic(&self) -> Arithmetic {
+    pub(crate) fn arithmetic(&self) -> Arithmetic {
         self.frame().arithmetic
     }
 
     /// Takes over changed parameters of the machine it was made from.
-    pub fn refresh(&mut self, machine: &Machine) {
+    pub(crate) fn refresh(&mut self, machine: &Machine) {
         match self {
             Self::Reference(reference) => reference.refresh(machine),
             Self::Packed(packed) => packed.refresh(machine),
@@ -210,13 +197,6 @@ impl Engine {
             Self::Reference(_) => None,
             Self::Packed(packed) => Some(packed),
         }
-    }
-
-    /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows
-    /// after the other, if it is laid out for the kernels: what the benches time.
-    #[doc(hidden)]
-    pub fn products(&self, l: LayerId) -> Option<impl FnMut(&mut State, &mut [Wide]) + '_> {
-        self.packed().map(|packed| packed.products(l))
     }
 
     fn frame(&self) -> &Frame {

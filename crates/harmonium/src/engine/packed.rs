@@ -12,7 +12,7 @@ pub(crate) const TILES: usize = PANEL / TILE;
 
 /// A machine as the kernels multiply it.
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub(crate) struct Packed {
     pub(super) frame: Frame,
     /// $\kappa s b$ of each layer in tiles of 32.
     pub(super) lines: Vec<Vec<Wide>>,
@@ -226,7 +226,7 @@ impl Packed {
 
     /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows
     /// after the other.
-    pub(super) fn products(&self, l: LayerId) -> impl FnMut(&mut State, &mut [Wide]) + '_ {
+    pub(crate) fn products(&self, l: LayerId) -> impl FnMut(&mut State, &mut [Wide]) + '_ {
         let mut sources = Vec::new();
         move |x, theta| {
             self.prepare(l, x, &mut sources);

@@ -6,7 +6,7 @@ use harmonium_kernels::dense::add_scaled;
 
 /// A machine in double precision, multiplied term by term.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub(crate) struct Reference {
     frame: Frame,
     /// What each layer receives from others.
     inputs: Vec<Vec<Inflow>>,

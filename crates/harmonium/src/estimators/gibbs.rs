@@ -1,9 +1,10 @@
 //! The data side by Gibbs sampling with the data clamped.
 
-use super::{Context, Estimator, Side, deferrable, last_free_block, normalise, particles};
+use super::deferred::deferrable;
+use super::{Context, Deferred, Deferring, Estimator, Side, last_free_block, normalise};
 use crate::error::Error;
 use crate::machine::{Base, State};
-use crate::sampling::{Clamp, average_block, gibbs, independent};
+use crate::sampling::{Clamp, independent};
 
 /// Samples of the posterior of each data point, from chains started anew for each batch.
 #[derive(Clone, Debug)]
@@ -26,11 +27,11 @@ pub(super) fn sample_posterior(
     clamp: &Clamp,
     sweeps: usize,
 ) -> Result<State, Error> {
-    let Context { machine, engine, batch, stream, .. } = *context;
-    let base = Base::uniform(machine);
-    let mut x = independent(machine, &base, batch.n_rows(), stream.fork(0))?;
+    let Context { sampler, batch, stream, .. } = *context;
+    let base = Base::uniform(sampler.graph());
+    let mut x = independent(sampler.graph(), &base, batch.n_rows(), stream.fork(0))?;
     batch.write_into(&mut x);
-    gibbs(machine, engine, clamp, &mut x, sweeps, stream.fork(1))?;
+    sampler.gibbs(clamp, &mut x, sweeps, stream.fork(1))?;
     Ok(x)
 }
 
@@ -40,22 +41,25 @@ impl Estimator for ClampedGibbs {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { engine, batch, .. } = *context;
-        let clamp = batch.clamp();
+        let Context { sampler, batch, .. } = *context;
+        let clamp = context.batch.clamp();
         let mut x = sample_posterior(context, clamp, self.sweeps)?;
         normalise(batch, &mut self.weights);
-        let last = last_free_block(engine, clamp);
-        if deferrable(context, &last) {
-            let state = self.particles.insert(x);
-            return Ok(Side::Particles {
-                state,
-                weights: &self.weights,
-                pending: last,
-                draw: None,
-                data_means: None,
-            });
+        sampler.average_block(clamp, &mut x, &last_free_block(sampler, clamp));
+        Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })
+    }
+}
+
+impl Deferring for ClampedGibbs {
+    fn estimate_deferred(&mut self, context: &Context<'_>) -> Result<Option<Deferred<'_>>, Error> {
+        let clamp = context.batch.clamp();
+        let last = last_free_block(context.sampler, clamp);
+        if !deferrable(context, &last) {
+            return Ok(self.estimate(context)?.into_deferred());
         }
-        average_block(engine, clamp, &mut x, &last);
-        Ok(particles(self.particles.insert(x), &self.weights))
+        let x = sample_posterior(context, clamp, self.sweeps)?;
+        normalise(context.batch, &mut self.weights);
+        let (state, weights) = (self.particles.insert(x), &self.weights[..]);
+        Ok(Some(Deferred { state, weights, pending: last, draw: None, data_means: None }))
     }
 }

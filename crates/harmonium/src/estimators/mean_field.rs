@@ -3,10 +3,10 @@
 //! With $q$ held at its fixed point the gradient of the bound is $\langle s\rangle_q - \langle
 //! s\rangle_\text{model}$ (Salakhutdinov & Hinton 2009).
 
-use super::{Context, Estimator, Side, normalise, particles};
+use super::{Context, Deferring, Estimator, Side, normalise};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Convergence, MeanField, mean_field, start_outwards};
+use crate::sampling::{Convergence, MeanField};
 
 /// Means of the factorised posterior of each sample.
 #[derive(Clone, Debug, Default)]
@@ -24,19 +24,21 @@ impl MeanFieldPosterior {
     }
 }
 
+impl Deferring for MeanFieldPosterior {}
+
 impl Estimator for MeanFieldPosterior {
     fn name(&self) -> &'static str {
         "mean-field"
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, batch, .. } = *context;
-        let clamp = batch.clamp();
-        let mut x = batch.to_state(machine)?;
-        start_outwards(machine, engine, clamp, &mut x)?;
-        self.convergence = Some(mean_field(machine, engine, clamp, &mut x, self.settings)?);
+        let Context { sampler, batch, .. } = *context;
+        let clamp = context.batch.clamp();
+        let mut x = batch.to_state(sampler.graph())?;
+        sampler.start_outwards(clamp, &mut x)?;
+        self.convergence = Some(sampler.mean_field(clamp, &mut x, self.settings)?);
         normalise(batch, &mut self.weights);
-        Ok(particles(self.particles.insert(x), &self.weights))
+        Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })
     }
 
     fn convergence(&self) -> Option<Convergence> {

@@ -17,6 +17,7 @@
 //! sides. Only exact sums yield moments directly: their particles would be all states.
 
 mod contrastive;
+mod deferred;
 mod exact;
 mod gibbs;
 mod mean_field;
@@ -34,30 +35,25 @@ pub use pseudo::PseudoLikelihood;
 pub use snapshot::Snapshot;
 pub use tempered::Tempered;
 
-use crate::engine::{Engine, TileMeans};
+pub(crate) use deferred::{Deferred, Deferring};
+
 use crate::error::Error;
 use crate::machine::{Batch, LayerId, Machine, State};
 use crate::moments::Moments;
-use crate::sampling::{Clamp, Convergence};
-use crate::units::Storage;
+use crate::sampling::{Clamp, Convergence, Sampler};
 use harmonium_kernels::random::Stream;
 
 /// What an estimator sees of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The machine. Its parameters are those of some step before if the engine learns.
-    pub machine: &'a Machine,
-    /// The machine as it is, laid out for sampling.
-    pub engine: &'a Engine,
+    /// The machine and its layout for sampling.
+    pub sampler: &'a Sampler,
     /// The samples of this step.
     pub batch: &'a Batch,
     /// Sweeps of the model side in this step.
     pub k: usize,
     /// Variates of this side in this step.
     pub stream: Stream,
-    /// Whether the caller will replace the last layers by their means itself, see
-    /// [`Side::Particles::pending`].
-    pub defer: bool,
 }
 
 /// What an estimator found.
@@ -69,14 +65,6 @@ pub enum Side<'a> {
         state: &'a mut State,
         /// The weight of each.
         weights: &'a [f64],
-        /// Layers that the caller is to replace by their means given the rest when it forms the
-        /// moments; empty unless [`Context::defer`] was set.
-        pending: Vec<LayerId>,
-        /// The variates and the sweep with which it is to sample them in `state` as well.
-        draw: Option<(Stream, usize)>,
-        /// Means of hidden layers given the batch, which a model side that starts from the data
-        /// came across.
-        data_means: Option<&'a TileMeans>,
     },
     /// The expectation itself.
     Moments(Moments),
@@ -86,8 +74,7 @@ impl Side<'_> {
     /// Adds `sign` times the moments of this side.
     pub fn add_to(&self, machine: &Machine, sign: f64, out: &mut Moments) {
         match self {
-            Self::Particles { state, weights, pending, .. } => {
-                debug_assert!(pending.is_empty(), "means are still to be taken");
+            Self::Particles { state, weights } => {
                 let signed: Vec<f64> = weights.iter().map(|w| sign * w).collect();
                 out.add(machine, state, &signed);
             }
@@ -143,26 +130,10 @@ fn normalise(batch: &Batch, out: &mut Vec<f64>) {
     out.extend(batch.weights().iter().map(scale));
 }
 
-/// A side without anything pending.
-fn particles<'a>(state: &'a mut State, weights: &'a [f64]) -> Side<'a> {
-    Side::Particles { state, weights, pending: Vec::new(), draw: None, data_means: None }
-}
-
-/// Whether the caller can take the means of these layers together with the moments: all of them
-/// are bits, come last in the schedule, and do not see each other.
-fn deferrable(context: &Context<'_>, layers: &[LayerId]) -> bool {
-    let bits = |l: LayerId| {
-        let units = context.machine.layer(l).units;
-        units.storage() == Storage::Bits && !context.machine.has_lateral(l)
-    };
-    let last = context.engine.schedule().last();
-    context.defer && last.is_some_and(|last| layers.iter().all(|&l| last.contains(&l) && bits(l)))
-}
-
 /// The last block of the schedule that has something free in it: the one whose conditional means
 /// replace samples in the statistics.
-fn last_free_block(engine: &Engine, clamp: &Clamp) -> Vec<LayerId> {
+fn last_free_block(sampler: &Sampler, clamp: &Clamp) -> Vec<LayerId> {
     let free = |l: &LayerId| clamp.frees_layer(*l);
-    let last = engine.schedule().iter().rev().find(|block| block.iter().any(free));
+    let last = sampler.engine().schedule().iter().rev().find(|block| block.iter().any(free));
     last.map(|block| block.iter().copied().filter(free).collect()).unwrap_or_default()
 }

@@ -1,10 +1,11 @@
 //! Persistent contrastive divergence (Younes 1989; Tieleman 2008): the model side from chains
 //! that survive from one step to the next.
 
-use super::{Context, Estimator, Side, Snapshot, deferrable, last_free_block, particles};
+use super::deferred::deferrable;
+use super::{Context, Deferred, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
 use crate::machine::{Machine, State};
-use crate::sampling::{Chains, Clamp, average_block};
+use crate::sampling::{Chains, Clamp};
 
 /// PCD: `n_chains` chains, moved by `k` sweeps at each step.
 #[derive(Clone, Debug)]
@@ -28,6 +29,14 @@ impl Persistent {
         let weights = vec![1.0 / n_chains as f64; n_chains];
         Ok(Self { n_chains, chains: None, particles: None, weights })
     }
+
+    /// The chains, taken out; in the first step they are started.
+    fn started(&mut self, context: &Context<'_>) -> Result<Chains, Error> {
+        match self.chains.take() {
+            Some(chains) => Ok(chains),
+            None => context.sampler.chains(self.n_chains, context.stream.fork(0)),
+        }
+    }
 }
 
 impl Estimator for Persistent {
@@ -36,22 +45,9 @@ impl Estimator for Persistent {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, k, stream, .. } = *context;
-        let mut chains = match self.chains.take() {
-            Some(chains) => chains,
-            None => Chains::new(machine, self.n_chains, stream.fork(0))?,
-        };
-        let free = Clamp::none();
-        let last = last_free_block(engine, &free);
-        if deferrable(context, &last) {
-            chains.advance_open(machine, engine, k, stream.fork(1))?;
-            let state = self.chains.insert(chains).state_mut();
-            let draw = Some((stream.fork(1), k - 1));
-            let weights = &self.weights;
-            let data_means = None;
-            return Ok(Side::Particles { state, weights, pending: last, draw, data_means });
-        }
-        chains.advance(machine, engine, k, stream.fork(1))?;
+        let Context { sampler, k, stream, .. } = *context;
+        let mut chains = self.started(context)?;
+        chains.advance(sampler, k, stream.fork(1))?;
         // The chains keep their samples; the statistics use means where they are exact.
         let state = match &mut self.particles {
             Some(state) => {
@@ -60,9 +56,10 @@ impl Estimator for Persistent {
             }
             none => none.insert(chains.state().clone()),
         };
-        average_block(engine, &free, state, &last);
+        let free = Clamp::none();
+        sampler.average_block(&free, state, &last_free_block(sampler, &free));
         self.chains = Some(chains);
-        Ok(particles(state, &self.weights))
+        Ok(Side::Particles { state, weights: &self.weights })
     }
 
     fn chains(&self) -> Option<&State> {
@@ -83,5 +80,20 @@ impl Estimator for Persistent {
             self.chains = Some(Chains::from_state(snapshot.state(machine, self.n_chains)?));
         }
         Ok(())
+    }
+}
+
+impl Deferring for Persistent {
+    fn estimate_deferred(&mut self, context: &Context<'_>) -> Result<Option<Deferred<'_>>, Error> {
+        let Context { sampler, k, stream, .. } = *context;
+        let pending = last_free_block(sampler, &Clamp::none());
+        if !deferrable(context, &pending) {
+            return Ok(self.estimate(context)?.into_deferred());
+        }
+        let mut chains = self.started(context)?;
+        chains.advance_open(sampler, k, stream.fork(1))?;
+        let state = self.chains.insert(chains).state_mut();
+        let draw = Some((stream.fork(1), k - 1));
+        Ok(Some(Deferred { state, weights: &self.weights, pending, draw, data_means: None }))
     }
 }

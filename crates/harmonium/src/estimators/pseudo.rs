@@ -9,7 +9,7 @@
 //! = \tilde m_i\tilde m_j - (m_i - x_i)(m_j - x_j)$. Where the data come from a machine of this
 //! kind its maximum is at that machine, as that of the likelihood is.
 
-use super::{Context, Estimator, Side, normalise};
+use super::{Context, Deferring, Estimator, Side, normalise};
 use crate::error::Error;
 use crate::machine::{Machine, Role, State};
 use crate::moments::Moments;
@@ -37,13 +37,15 @@ impl PseudoLikelihood {
     }
 }
 
+impl Deferring for PseudoLikelihood {}
+
 impl Estimator for PseudoLikelihood {
     fn name(&self) -> &'static str {
         "pseudo"
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, batch, .. } = *context;
+        let (machine, batch) = (context.sampler.machine(), context.batch);
         let mut weights = Vec::new();
         normalise(batch, &mut weights);
         let x = batch.to_state(machine)?;

@@ -1,10 +1,10 @@
 //! The model side from parallel tempering (Desjardins et al. 2010): chains that keep mixing when
 //! the energy landscape grows steep.
 
-use super::{Context, Estimator, Side, Snapshot, last_free_block, particles};
+use super::{Context, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
 use crate::machine::{Base, Machine, State};
-use crate::sampling::{Clamp, SwapRate, Tempering, average_block};
+use crate::sampling::{Clamp, SwapRate, Tempering};
 use crate::units::OwnParameters;
 use harmonium_kernels::random::Stream;
 
@@ -50,24 +50,27 @@ impl Tempered {
     }
 }
 
+impl Deferring for Tempered {}
+
 impl Estimator for Tempered {
     fn name(&self) -> &'static str {
         "pt"
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { machine, engine, k, stream, .. } = *context;
+        let Context { sampler, k, stream, .. } = *context;
+        let machine = sampler.machine();
         let mut ladders = match self.ladders.take() {
             Some(ladders) => ladders,
             // The base keeps the biases of the first step: near the data's own means.
             None => self.start(machine, Base::of_biases(machine), stream.fork(0))?,
         };
-        ladders.advance(machine, engine, k, stream.fork(1))?;
+        ladders.advance(sampler, k, stream.fork(1))?;
         let state = self.particles.insert(ladders.targets(machine)?);
         self.ladders = Some(ladders);
         let free = Clamp::none();
-        average_block(engine, &free, state, &last_free_block(engine, &free));
-        Ok(particles(state, &self.weights))
+        sampler.average_block(&free, state, &last_free_block(sampler, &free));
+        Ok(Side::Particles { state, weights: &self.weights })
     }
 
     fn export(&self, machine: &Machine) -> Snapshot {

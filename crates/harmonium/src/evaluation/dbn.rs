@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::exact;
 use crate::machine::{Layer, State};
 use crate::models::Dbn;
-use crate::sampling::{Clamp, DbnEngine, DbnState, Label, Pass, TopSums, Way, recognise};
+use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
 use crate::schema::Feed;
 use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
@@ -74,7 +74,7 @@ pub fn importance(
     stream: Stream,
 ) -> Result<DbnLikelihood, Error> {
     check_draws(n_draws)?;
-    let engine = DbnEngine::new(dbn, Arithmetic::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
@@ -83,7 +83,7 @@ pub fn importance(
         let x = x?;
         let draw = |k: usize| {
             let stream = stream.fork(piece).fork(k as u64);
-            log_weights(dbn, &engine, &sums, &x, stream)
+            log_weights(&sampler, &sums, &x, stream)
         };
         let drawn: Vec<Vec<f64>> =
             (0..n_draws).into_par_iter().map(draw).collect::<Result<_, _>>()?;
@@ -165,7 +165,7 @@ pub fn class_probabilities(
             found: "this network has none".into(),
         });
     }
-    let engine = DbnEngine::new(dbn, Arithmetic::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let sums = TopSums::new(dbn)?;
     let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
     let feed = feed_of(dbn, data)?;
@@ -173,7 +173,7 @@ pub fn class_probabilities(
         let x = x?;
         let draw = |k: usize| {
             let mut x = x.clone();
-            recognise(dbn, &engine, &mut x, Pass::Samples(stream.fork(piece).fork(k as u64)))?;
+            sampler.recognise(&mut x, Pass::Samples(stream.fork(piece).fork(k as u64)))?;
             Ok(sums.class_probabilities(&x.to_top(dbn)?))
         };
         let drawn: Vec<Vec<f64>> =
@@ -232,20 +232,20 @@ fn summary(logs: &[f64]) -> (f64, f64, [f64; 2]) {
 
 /// $\ln w + \ln Z$ of each row, for one draw of $q$.
 fn log_weights(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     sums: &TopSums,
     x: &DbnState,
     stream: Stream,
 ) -> Result<Vec<f64>, Error> {
+    let dbn = sampler.dbn();
     let mut x = x.clone();
-    recognise(dbn, engine, &mut x, Pass::Samples(stream))?;
+    sampler.recognise(&mut x, Pass::Samples(stream))?;
     let mut logs = sums.free(&x.to_top(dbn)?, &x.labels());
     for (l, part) in dbn.directed().iter().enumerate() {
         let machines = [(Way::Down, &part.generative, 1.0), (Way::Up, &part.recognition, -1.0)];
         for (way, machine, sign) in machines {
             let about = usize::from(way == Way::Up);
-            let thetas = engine.thetas(dbn, l, way, x.layer(l + 1 - about))?;
+            let thetas = sampler.thetas(l, way, x.layer(l + 1 - about))?;
             let layer = &machine.layers()[about];
             for (row, theta) in thetas.chunks_exact(layer.len()).enumerate() {
                 logs[row] += sign * log_conditional(layer, theta, x.row(l + about, row));
@@ -305,7 +305,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     }
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
-    let engine = DbnEngine::new(dbn, Arithmetic::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let feed = feed_of(dbn, data)?;
     let states: Vec<DbnState> = pieces(dbn, &feed).collect::<Result<_, _>>()?;
     let rows: Vec<Vec<f64>> =
@@ -321,7 +321,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     for label in kinds {
         let chosen: Vec<usize> = (0..rows.len()).filter(|&r| labels[r] == label).collect();
         let these: Vec<&[f64]> = chosen.iter().map(|&r| rows[r].as_slice()).collect();
-        let found = log_marginals(dbn, &engine, &sums, 0, &these, label)?;
+        let found = log_marginals(&sampler, &sums, 0, &these, label)?;
         chosen.iter().zip(found).for_each(|(&r, log)| logs[r] = log - log_partition);
     }
     let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
@@ -331,13 +331,13 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
 
 /// $\ln p(x_l) + \ln Z$ of values of layer `l`, by sums over all states of the layer above it.
 fn log_marginals(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     sums: &TopSums,
     l: usize,
     values: &[&[f64]],
     label: Label,
 ) -> Result<Vec<f64>, Error> {
+    let dbn = sampler.dbn();
     if l == dbn.directed().len() {
         let mut logs = Vec::with_capacity(values.len());
         for values in values.chunks(STATES) {
@@ -355,8 +355,8 @@ fn log_marginals(
             .map(|code| (0..above).map(|i| f64::from(u8::from(code >> i & 1 == 1))).collect())
             .collect();
         let rows: Vec<&[f64]> = states.iter().map(Vec::as_slice).collect();
-        let prior = log_marginals(dbn, engine, sums, l + 1, &rows, label)?;
-        let thetas = engine.thetas(dbn, l, Way::Down, &states.concat())?;
+        let prior = log_marginals(sampler, sums, l + 1, &rows, label)?;
+        let thetas = sampler.thetas(l, Way::Down, &states.concat())?;
         let layer = dbn.layer(l);
         let shift: Vec<f64> = thetas
             .chunks_exact(layer.len())

@@ -4,6 +4,7 @@ pub mod baseline;
 pub mod bound;
 pub mod dbn;
 pub mod diagnostics;
+pub mod filters;
 pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;

@@ -13,13 +13,10 @@
 //! of an epoch and the numbers can be compared over the run.
 
 use super::{bound, likelihood, pseudo};
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Batch, LayerId, Machine, State};
-use crate::sampling::{
-    Clamp, MeanField, free_layers, infer, natural_parameters, posterior_factorises,
-};
+use crate::sampling::{Clamp, MeanField, Sampler, free_layers, posterior_factorises};
 use crate::schema::Feed;
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
@@ -143,9 +140,9 @@ impl<'d> Monitor<'d> {
         if !self.is_due(epoch, epochs) {
             return Ok(Vec::new());
         }
-        let mut found = self.measure_cheap(watched.machine, watched.engine, watched.chains)?;
-        if self.affords_exact(watched.machine) {
-            found.extend(self.measure_exact(watched.machine)?);
+        let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
+        if self.affords_exact(watched.sampler.machine()) {
+            found.extend(self.measure_exact(watched.sampler.machine())?);
         }
         Ok(found)
     }
@@ -157,19 +154,19 @@ impl<'d> Monitor<'d> {
     /// If memory ends.
     pub fn measure_cheap(
         &self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         chains: Option<&State>,
     ) -> Result<Vec<Measurement>, Error> {
+        let machine = sampler.machine();
         let mut found = Vec::new();
         let mut add = |name, (value, std_error): (f64, f64)| {
             found.push(Measurement { name, value, std_error: Some(std_error) });
         };
-        let train = self.look(machine, engine, &self.train)?;
+        let train = self.look(sampler, &self.train)?;
         let train_energy = mean_of(&train.energies);
         add(MetricName::FreeEnergy(On::Train), train_energy);
         if let Some(valid) = &self.valid {
-            let valid = self.look(machine, engine, valid)?;
+            let valid = self.look(sampler, valid)?;
             let energy = mean_of(&valid.energies);
             add(MetricName::FreeEnergy(On::Valid), energy);
             add(
@@ -187,9 +184,9 @@ impl<'d> Monitor<'d> {
             let clamp = Clamp::visible(machine);
             let mut x = chains.clone();
             let found = if let Some(closed) = ClosedForm::of(machine)? {
-                closed.free_energies(machine, &closed.thetas(engine, &mut x), &x)
+                closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x)
             } else {
-                infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+                sampler.infer(&clamp, &mut x, MeanField::default())?;
                 energies(machine, &clamp, &x)?
             };
             add(MetricName::ChainsFreeEnergy, mean_of(&found));
@@ -234,7 +231,8 @@ impl<'d> Monitor<'d> {
     }
 
     /// Looks at the rows piece by piece: states are large, and few numbers remain of them.
-    fn look(&self, machine: &Machine, engine: &Engine, data: &Looked<'_>) -> Result<Look, Error> {
+    fn look(&self, sampler: &Sampler, data: &Looked<'_>) -> Result<Look, Error> {
+        let machine = sampler.machine();
         let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
         let closed = ClosedForm::of(machine)?;
@@ -244,15 +242,15 @@ impl<'d> Monitor<'d> {
             let batch = alike(feed, rows);
             let visit = pseudo::Visit::One(Stream::new(self.seed).fork(piece));
             if let Some(closed) = &closed {
-                let x = closed.look(machine, engine, &batch, visit, &mut look)?;
-                look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
+                let x = closed.look(sampler, &batch, visit, &mut look)?;
+                look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
                 look.count_idle(machine, &x);
                 continue;
             }
             let mut x = batch.to_state(machine)?;
-            infer(machine, engine, &clamp, &mut x, MeanField::default())?;
+            sampler.infer(&clamp, &mut x, MeanField::default())?;
             look.energies.extend(energies(machine, &clamp, &x)?);
-            look.echoes.extend(echoes(machine, engine, &x.thinned(stride))?);
+            look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
             look.count_idle(machine, &x);
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
@@ -295,8 +293,8 @@ impl ClosedForm {
     }
 
     /// $\theta$ of each hidden layer.
-    fn thetas(&self, engine: &Engine, x: &mut State) -> Vec<Vec<f64>> {
-        self.hidden.iter().map(|&l| natural_parameters(engine, x, l)).collect()
+    fn thetas(&self, sampler: &Sampler, x: &mut State) -> Vec<Vec<f64>> {
+        self.hidden.iter().map(|&l| sampler.natural_parameters(x, l)).collect()
     }
 
     /// The free energy of each row.
@@ -318,14 +316,14 @@ impl ClosedForm {
     /// Adds free energies and pseudo-likelihoods of a batch; returns the posterior means.
     fn look(
         &self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         batch: &Batch,
         visit: pseudo::Visit,
         look: &mut Look,
     ) -> Result<State, Error> {
+        let machine = sampler.machine();
         let mut x = batch.to_state(machine)?;
-        let thetas = self.thetas(engine, &mut x);
+        let thetas = self.thetas(sampler, &mut x);
         look.energies.extend(self.free_energies(machine, &thetas, &x));
         if self.has_pseudo {
             let logs = pseudo::given_thetas(&self.folded, &self.hidden, &thetas, &x, visit)?;
@@ -371,11 +369,12 @@ fn energies(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Err
 }
 
 /// Squared distance of each row from its mean-field echo.
-fn echoes(machine: &Machine, engine: &Engine, posterior: &State) -> Result<Vec<f64>, Error> {
+fn echoes(sampler: &Sampler, posterior: &State) -> Result<Vec<f64>, Error> {
+    let machine = sampler.machine();
     let visible = machine.visible_layers();
     let hidden = machine.layer_ids().filter(|l| !visible.contains(l));
     let mut echo = posterior.clone();
-    infer(machine, engine, &Clamp::layers(hidden), &mut echo, ECHO)?;
+    sampler.infer(&Clamp::layers(hidden), &mut echo, ECHO)?;
     let distance = |row: usize| -> f64 {
         let pairs =
             visible.iter().flat_map(|&l| posterior.row(l, row).iter().zip(echo.row(l, row)));

@@ -13,12 +13,11 @@
 
 use super::bound::{self, Terms};
 use super::log_partition::{Bracket, Sides, anneal};
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Base, LayerId, Machine, State};
 use crate::sampling::{
-    Clamp, Collapsed, MeanField, Tempering, Variates, independent, infer, posterior_factorises,
+    Clamp, Collapsed, MeanField, Sampler, Tempering, Variates, independent, posterior_factorises,
 };
 use harmonium_kernels::random::Stream;
 
@@ -119,21 +118,21 @@ impl Sums {
 ///
 /// If clamp, state or settings do not fit, or memory ends.
 pub fn log_sums(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
     first: usize,
     settings: &Settings,
 ) -> Result<Sums, Error> {
-    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
+    let machine = sampler.machine();
+    let (means, bounds) = mean_field(sampler, clamp, x, settings)?;
     if posterior_factorises(machine, clamp) {
         return Ok(Sums::exactly(bounds.clone(), bounds));
     }
     if exact::log2_terms(machine, clamp, x.n_rows())? <= ENUMERATE_LOG2 {
         return Ok(Sums::exactly(exact::log_sums(machine, clamp, x)?, bounds));
     }
-    annealed(machine, engine, clamp, &means, bounds, first, settings)
+    annealed(sampler, clamp, &means, bounds, first, settings)
 }
 
 impl Settings {
@@ -149,27 +148,21 @@ impl Settings {
 
 /// The means of $q$, and its bound.
 fn mean_field(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
     settings: &Settings,
 ) -> Result<(State, Vec<f64>), Error> {
-    let means = means(machine, engine, clamp, x, settings)?;
+    let machine = sampler.machine();
+    let means = means(sampler, clamp, x, settings)?;
     let bounds = bound::unnormalised(machine, clamp, &means)?;
     Ok((means, bounds))
 }
 
-fn means(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &State,
-    settings: &Settings,
-) -> Result<State, Error> {
+fn means(sampler: &Sampler, clamp: &Clamp, x: &State, settings: &Settings) -> Result<State, Error> {
     settings.check()?;
     let mut means = x.clone();
-    infer(machine, engine, clamp, &mut means, settings.mean_field)?;
+    sampler.infer(clamp, &mut means, settings.mean_field)?;
     Ok(means)
 }
 
@@ -180,13 +173,13 @@ fn means(
 ///
 /// As for [`log_sums`].
 pub fn bounds(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
     settings: &Settings,
 ) -> Result<(Sums, Vec<Terms>), Error> {
-    let terms = bound::terms(machine, clamp, &means(machine, engine, clamp, x, settings)?)?;
+    let machine = sampler.machine();
+    let terms = bound::terms(machine, clamp, &means(sampler, clamp, x, settings)?)?;
     let bounds: Vec<f64> = terms.iter().map(Terms::sum).collect();
     let how = if posterior_factorises(machine, clamp) { How::Exact } else { How::Bounded };
     Ok((Sums { how, ..Sums::exactly(bounds.clone(), bounds) }, terms))
@@ -198,26 +191,25 @@ pub fn bounds(
 ///
 /// As for [`log_sums`].
 pub fn annealed_log_sums(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
     first: usize,
     settings: &Settings,
 ) -> Result<Sums, Error> {
-    let (means, bounds) = mean_field(machine, engine, clamp, x, settings)?;
-    annealed(machine, engine, clamp, &means, bounds, first, settings)
+    let (means, bounds) = mean_field(sampler, clamp, x, settings)?;
+    annealed(sampler, clamp, &means, bounds, first, settings)
 }
 
 fn annealed(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     means: &State,
     bounds: Vec<f64>,
     first: usize,
     settings: &Settings,
 ) -> Result<Sums, Error> {
+    let machine = sampler.machine();
     let whole = |l: LayerId| clamp.holds_layer(l) || clamp.frees_layer(l);
     if let Some(l) = machine.layer_ids().find(|&l| !whole(l)) {
         return Err(Error::Topology {
@@ -232,7 +224,7 @@ fn annealed(
         let rows = start..(start + at_once).min(means.n_rows());
         let stream = Stream::new(settings.seed).fork(0x5_c07e).fork((first + start) as u64);
         let stacked = repeated(machine, means, rows, settings.chains)?;
-        for (base, sides) in both_ways(machine, engine, clamp, &stacked, settings, stream)? {
+        for (base, sides) in both_ways(sampler, clamp, &stacked, settings, stream)? {
             sums.rows.push(base + sides.middle);
             sums.lower.push(base + sides.forward);
             sums.upper.push(base + sides.backward);
@@ -263,13 +255,13 @@ fn repeated(
 /// Anneals to the posterior, sweeps on, and anneals back: for each row the base's sum, and what
 /// the weights say about the rest.
 fn both_ways(
-    machine: &Machine,
-    engine: &Engine,
+    sampler: &Sampler,
     clamp: &Clamp,
     means: &State,
     settings: &Settings,
     stream: Stream,
 ) -> Result<Vec<(f64, Sides)>, Error> {
+    let machine = sampler.machine();
     let base = Base::of_rows(machine, means);
     let mut x = independent(machine, &base, means.n_rows(), stream.fork(0))?;
     for l in machine.layer_ids().filter(|&l| clamp.holds_layer(l)) {
@@ -277,7 +269,7 @@ fn both_ways(
             x.set_row(l, row, means.row(l, row))?;
         }
     }
-    let mut collapsed = Collapsed::new(machine, engine, &base, clamp, &x)?;
+    let mut collapsed = Collapsed::new(sampler, &base, clamp, &x)?;
     let mut betas = Tempering::even_ladder(settings.betas);
     let forward = anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
     let ones = vec![1.0; x.n_rows()];

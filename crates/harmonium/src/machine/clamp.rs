@@ -92,6 +92,20 @@ impl Clamp {
         }
     }
 
+    /// The same for the rows named, in that order.
+    #[must_use]
+    pub(crate) fn select_rows(&self, rows: &[usize]) -> Self {
+        let select = |held: &Held| match held {
+            Held::Entries(bits) => {
+                let mut chosen = BitMatrix::zeros(0, bits.n_columns());
+                rows.iter().for_each(|&row| chosen.push_words(bits.row(row)));
+                Held::Entries(chosen)
+            }
+            other => other.clone(),
+        };
+        Self { layers: self.layers.iter().map(select).collect() }
+    }
+
     fn at(&mut self, l: LayerId) -> &mut Held {
         if self.layers.len() <= l.0 {
             self.layers.resize(l.0 + 1, Held::Nothing);

@@ -112,6 +112,11 @@ impl Machine {
         self.layer_ids().filter(|&l| self.layer(l).role == Role::Visible).collect()
     }
 
+    /// All others.
+    pub(crate) fn hidden_layers(&self) -> Vec<LayerId> {
+        self.layer_ids().filter(|&l| self.layer(l).role == Role::Hidden).collect()
+    }
+
     /// Whether units of `l` see units of `m`; with `l == m`, whether there is a lateral coupling.
     pub fn coupled(&self, l: LayerId, m: LayerId) -> bool {
         self.couplings.iter().any(|c| c.between == (l, m) || c.between == (m, l))
@@ -216,6 +221,19 @@ impl Machine {
 
     pub(crate) fn couplings_mut(&mut self) -> &mut [Coupling] {
         &mut self.couplings
+    }
+
+    /// Takes over the parameters of a machine with the same graph.
+    pub(crate) fn copy_parameters(&mut self, other: &Self) {
+        for (mine, layer) in self.layers.iter_mut().zip(&other.layers) {
+            mine.bias.copy_from_slice(&layer.bias);
+            mine.own.copy_from_slice(&layer.own);
+            mine.offset.copy_from_slice(&layer.offset);
+        }
+        for (mine, c) in self.couplings.iter_mut().zip(&other.couplings) {
+            mine.weights.entries_mut().copy_from_slice(c.weights.entries());
+        }
+        self.constant = other.constant;
     }
 
     pub(crate) fn add_to_constant(&mut self, shift: f64) {

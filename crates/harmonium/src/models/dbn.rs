@@ -205,6 +205,27 @@ impl Dbn {
         self.stacked(next)
     }
 
+    /// The weights of generation as a chain of layers, to look at: the network does not have the
+    /// distribution of this machine. A layer of labels is left out.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn generative_chain(&self) -> Result<Machine, Error> {
+        let role = |l: usize| if l == 0 { Role::Visible } else { Role::Hidden };
+        let layers: Vec<Layer> =
+            (0..=self.depth()).map(|l| Layer { role: role(l), ..self.layer(l).clone() }).collect();
+        let directed = self.directed.iter().map(|part| &part.generative.couplings()[0]);
+        let top = self.top.couplings().iter().filter(|c| c.other_end(Self::BELOW_TOP).is_some());
+        let couplings = directed.chain(top).enumerate().map(|(below, c)| {
+            let downwards = c.between.0 > c.between.1;
+            let (a, b) = (LayerId(below), LayerId(below + 1));
+            let between = if downwards { (b, a) } else { (a, b) };
+            Coupling { between, ..c.clone() }
+        });
+        Machine::new(layers, couplings.collect())
+    }
+
     /// The parts, to change their parameters.
     pub(crate) fn parts_mut(&mut self) -> (&mut [Directed], &mut Machine) {
         (&mut self.directed, &mut self.top)

@@ -28,7 +28,10 @@ pub(super) fn write(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
         if !found.is_file() {
-            return Err(failed(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+            return Err(failed(io::Error::new(
+                ErrorKind::InvalidInput,
+                "it is not a regular file",
+            )));
         }
         if overwrite == Overwrite::No {
             return Err(Error::Exists { path: path.display().to_string(), what: existing::FILE });

@@ -12,7 +12,7 @@ use super::recorder::RECORDER;
 use super::{Overwrite, atomic, damaged, in_file};
 use crate::error::Error;
 use crate::training::Checkpoint;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -88,8 +88,8 @@ impl SavedCheckpoint {
 /// What each observer remembers. Earlier versions had one observer, whose values stood alone.
 fn observers(extra: Value) -> BTreeMap<String, Value> {
     let Value::Object(map) = extra else { return BTreeMap::new() };
-    if map.values().all(Value::is_object) {
-        return map.into_iter().collect();
+    if map.get("seconds").is_some_and(Value::is_number) {
+        return BTreeMap::from([(RECORDER.to_owned(), Value::Object(map))]);
     }
-    BTreeMap::from([(RECORDER.to_owned(), Value::Object(Map::from_iter(map)))])
+    map.into_iter().collect()
 }

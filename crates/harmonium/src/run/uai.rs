@@ -54,7 +54,7 @@ pub fn load_uai(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
     let path = path.as_ref();
     let failed = |error: std::io::Error| file_error(path, "read", &error);
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(in_file(path)(wrong("it is no regular file")));
+        return Err(in_file(path)(wrong("it is not a regular file")));
     }
     let text = std::fs::read(path).map_err(failed)?;
     let text = std::str::from_utf8(&text).map_err(|_| in_file(path)(wrong("it is no text")))?;

@@ -8,8 +8,8 @@
 //! pass down (Hinton, Osindero & Teh 2006).
 
 use super::walk::{Heat, Response, Walk};
-use super::{Clamp, Label, natural_parameters};
-use crate::engine::{Arithmetic, Engine};
+use super::{Clamp, Label, Sampler};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Batch, LayerId, LayerState, Machine, Meaning, State};
 use crate::models::{Dbn, Directed};
@@ -40,37 +40,54 @@ impl Pass {
     }
 }
 
-/// The parts of a [`Dbn`] laid out for sampling.
+/// A [`Dbn`] and the samplers of its parts.
 #[derive(Clone, Debug)]
-pub struct DbnEngine {
-    generative: Vec<Engine>,
-    recognition: Vec<Engine>,
-    top: Engine,
+pub struct DbnSampler {
+    dbn: Dbn,
+    generative: Vec<Sampler>,
+    recognition: Vec<Sampler>,
+    top: Sampler,
 }
 
-impl DbnEngine {
-    /// Lays out every part.
-    pub fn new(dbn: &Dbn, precision: Arithmetic) -> Self {
-        let lay = |m: &Machine| Engine::with_arithmetic(m, precision);
+impl DbnSampler {
+    /// Lays out every part for the numbers of an arithmetic.
+    pub fn new(dbn: Dbn, arithmetic: Arithmetic) -> Self {
+        let lay = |m: &Machine| Sampler::new(m.clone(), arithmetic);
         Self {
             generative: dbn.directed().iter().map(|d| lay(&d.generative)).collect(),
             recognition: dbn.directed().iter().map(|d| lay(&d.recognition)).collect(),
             top: lay(dbn.top()),
+            dbn,
         }
     }
 
-    /// The RBM on top.
-    pub fn top(&self) -> &Engine {
+    /// The network.
+    pub fn dbn(&self) -> &Dbn {
+        &self.dbn
+    }
+
+    /// Gives the network away.
+    pub fn into_dbn(self) -> Dbn {
+        self.dbn
+    }
+
+    /// The sampler of the RBM on top.
+    pub fn top(&self) -> &Sampler {
         &self.top
     }
 
-    /// Follows the parameters.
-    pub(crate) fn refresh(&mut self, dbn: &Dbn) {
-        for (i, part) in dbn.directed().iter().enumerate() {
-            self.generative[i].refresh(&part.generative);
-            self.recognition[i].refresh(&part.recognition);
+    /// Changes the parameters of the network, not its shape; the samplers follow.
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Dbn) -> R) -> R {
+        let result = change(&mut self.dbn);
+        let follow = |sampler: &mut Sampler, now: &Machine| {
+            sampler.change(|machine| machine.copy_parameters(now));
+        };
+        for (l, part) in self.dbn.directed().iter().enumerate() {
+            follow(&mut self.generative[l], &part.generative);
+            follow(&mut self.recognition[l], &part.recognition);
         }
-        self.top.refresh(dbn.top());
+        follow(&mut self.top, self.dbn.top());
+        result
     }
 }
 
@@ -199,44 +216,45 @@ impl DbnState {
     }
 }
 
-/// Goes up: replaces the hidden layers below the top by what the recognition distribution makes of
-/// the visible one.
-///
-/// # Errors
-///
-/// If memory ends.
-pub fn recognise(dbn: &Dbn, engine: &DbnEngine, x: &mut DbnState, pass: Pass) -> Result<(), Error> {
-    let n = dbn.directed().len();
-    for l in 0..n {
-        let up = engine.conditional(dbn, l, Way::Up);
-        x.layers[l + 1] = up.respond(&x.layers[l], x.n_rows, pass.response(l, n))?;
+impl DbnSampler {
+    /// Goes up: replaces the hidden layers below the top by what the recognition distribution makes
+    /// of the visible one.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn recognise(&self, x: &mut DbnState, pass: Pass) -> Result<(), Error> {
+        let n = self.dbn.directed().len();
+        for l in 0..n {
+            let up = self.conditional(l, Way::Up);
+            x.layers[l + 1] = up.respond(&x.layers[l], x.n_rows, pass.response(l, n))?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Goes down: the layers that generation makes of the top RBM's visible layer in `top`.
-///
-/// # Errors
-///
-/// If `top` is no state of the top RBM, or memory ends.
-pub fn generate(dbn: &Dbn, engine: &DbnEngine, top: &State, pass: Pass) -> Result<DbnState, Error> {
-    top.check(dbn.top())?;
-    let (n, n_rows) = (dbn.directed().len(), top.n_rows());
-    let mut layers = vec![top.layers[Dbn::BELOW_TOP.0].clone()];
-    for (step, l) in (0..n).rev().enumerate() {
-        let down = engine.conditional(dbn, l, Way::Down);
-        let below = down.respond(&layers[step], n_rows, pass.response(step, n))?;
-        layers.push(below);
+    /// Goes down: the layers that generation makes of the top RBM's visible layer in `top`.
+    ///
+    /// # Errors
+    ///
+    /// If `top` is no state of the top RBM, or memory ends.
+    pub fn generate(&self, top: &State, pass: Pass) -> Result<DbnState, Error> {
+        top.check(self.dbn.top())?;
+        let (n, n_rows) = (self.dbn.directed().len(), top.n_rows());
+        let mut layers = vec![top.layers[Dbn::BELOW_TOP.0].clone()];
+        for (step, l) in (0..n).rev().enumerate() {
+            let down = self.conditional(l, Way::Down);
+            let below = down.respond(&layers[step], n_rows, pass.response(step, n))?;
+            layers.push(below);
+        }
+        layers.reverse();
+        let labels = self.dbn.labels().map(|_| top.layers[Dbn::LABELS.0].clone());
+        Ok(DbnState { n_rows, layers, labels })
     }
-    layers.reverse();
-    let labels = dbn.labels().map(|_| top.layers[Dbn::LABELS.0].clone());
-    Ok(DbnState { n_rows, layers, labels })
 }
 
 /// One conditional of a two-layer machine.
 struct Conditional<'a> {
-    machine: &'a Machine,
-    engine: &'a Engine,
+    sampler: &'a Sampler,
     from: LayerId,
     to: LayerId,
 }
@@ -249,10 +267,11 @@ impl Conditional<'_> {
         n_rows: usize,
         response: Response,
     ) -> Result<LayerState, Error> {
-        let mut x = State::zeros(self.machine, n_rows)?;
+        let mut x = State::zeros(self.sampler.graph(), n_rows)?;
         x.layers[self.from.0] = values.clone();
         let clamp = Clamp::none();
-        let walk = Walk { engine: self.engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
+        let walk =
+            Walk { engine: self.sampler.engine(), clamp: &clamp, heat: Heat::None, step: 1.0 };
         walk.visit_all(&mut x, &[self.to], response);
         x.layers[self.to.0].meaning = match response {
             Response::Mean => Meaning::Means,
@@ -269,42 +288,30 @@ pub(crate) enum Way {
     Down,
 }
 
-impl DbnEngine {
+impl DbnSampler {
     /// $\theta$ of the layer that the conditional `way` of directed layer `l` is about, given rows
     /// of the other.
-    pub(crate) fn thetas(
-        &self,
-        dbn: &Dbn,
-        l: usize,
-        way: Way,
-        given: &[f64],
-    ) -> Result<Vec<f64>, Error> {
-        let Conditional { machine, engine, from, to } = self.conditional(dbn, l, way);
+    pub(crate) fn thetas(&self, l: usize, way: Way, given: &[f64]) -> Result<Vec<f64>, Error> {
+        let Conditional { sampler, from, to } = self.conditional(l, way);
+        let machine = sampler.graph();
         let mut state = State::zeros(machine, given.len() / machine.layer(from).len())?;
         state.set_layer(from, given);
-        Ok(natural_parameters(engine, &mut state, to))
+        Ok(sampler.natural_parameters(&mut state, to))
     }
 
-    fn conditional<'a>(&'a self, dbn: &'a Dbn, l: usize, way: Way) -> Conditional<'a> {
-        let part = &dbn.directed()[l];
-        let (machine, engine, from, to) = match way {
-            Way::Up => (&part.recognition, &self.recognition[l], Directed::BELOW, Directed::ABOVE),
-            Way::Down => (&part.generative, &self.generative[l], Directed::ABOVE, Directed::BELOW),
+    fn conditional(&self, l: usize, way: Way) -> Conditional<'_> {
+        let (sampler, from, to) = match way {
+            Way::Up => (&self.recognition[l], Directed::BELOW, Directed::ABOVE),
+            Way::Down => (&self.generative[l], Directed::ABOVE, Directed::BELOW),
         };
-        Conditional { machine, engine, from, to }
+        Conditional { sampler, from, to }
     }
 
     /// The two layers of directed layer `l` as a state of either machine: those of `x`, and the
     /// same with the layer that `way` is about at its conditional means.
-    pub(crate) fn pair(
-        &self,
-        dbn: &Dbn,
-        x: &DbnState,
-        l: usize,
-        way: Way,
-    ) -> Result<[State; 2], Error> {
-        let conditional = self.conditional(dbn, l, way);
-        let mut seen = State::zeros(conditional.machine, x.n_rows)?;
+    pub(crate) fn pair(&self, x: &DbnState, l: usize, way: Way) -> Result<[State; 2], Error> {
+        let conditional = self.conditional(l, way);
+        let mut seen = State::zeros(conditional.sampler.graph(), x.n_rows)?;
         seen.layers.clone_from_slice(&x.layers[l..l + 2]);
         let mut expected = seen.clone();
         expected.layers[conditional.to.0] =

@@ -1,8 +1,6 @@
 //! Chains that survive from one use to the next.
 
-use super::gibbs::open_sweeps;
-use super::{Clamp, gibbs};
-use crate::engine::Engine;
+use super::{Clamp, Sampler};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, State};
 use crate::units::{Draw, OwnParameters};
@@ -39,25 +37,23 @@ impl Chains {
     /// If the machine is not the one the chains were made for.
     pub fn advance(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        gibbs(machine, engine, &Clamp::none(), &mut self.state, n_sweeps, stream)
+        sampler.gibbs(&Clamp::none(), &mut self.state, n_sweeps, stream)
     }
 
     /// The same, but leaves the last block of the last sweep to the caller, who computes its
     /// natural parameters anyway.
     pub(crate) fn advance_open(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        self.state.check(machine)?;
-        open_sweeps(engine, &mut self.state, n_sweeps, stream);
+        self.state.check(sampler.graph())?;
+        sampler.open_sweeps(&mut self.state, n_sweeps, stream);
         Ok(())
     }
 
@@ -65,9 +61,25 @@ impl Chains {
         &mut self.state
     }
 
+    /// Gives away where the chains are.
+    pub fn into_state(self) -> State {
+        self.state
+    }
+
     /// Where the chains are.
     pub fn state(&self) -> &State {
         &self.state
+    }
+}
+
+impl Sampler {
+    /// Starts `n` chains from independent units with the machine's biases.
+    ///
+    /// # Errors
+    ///
+    /// If `n` is zero or memory ends.
+    pub fn chains(&self, n: usize, stream: Stream) -> Result<Chains, Error> {
+        Chains::new(self.machine(), n, stream)
     }
 }
 

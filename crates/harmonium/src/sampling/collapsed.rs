@@ -13,10 +13,9 @@
 //! What is held by a clamp is part of the energy: then all this is about the posterior.
 
 use super::gibbs::mark;
-use super::packed::natural_parameters;
 use super::walk::{Heat, Response, Walk};
-use super::{Clamp, free_layers};
-use crate::engine::{Engine, Operand, Packed, TILES, with_scratch};
+use super::{Clamp, Sampler, free_layers};
+use crate::engine::{Operand, Packed, TILES, with_scratch};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, Meaning, State, add_input, pair_energy};
 use crate::units::{BitCoordinates, Draw, OwnParameters, Storage};
@@ -32,7 +31,7 @@ const WORTH_THREADS: usize = 50_000;
 
 /// A machine between its base and itself, seen through the layers that are not summed out.
 pub(crate) struct Collapsed<'a> {
-    engine: &'a Engine,
+    sampler: &'a Sampler,
     base: &'a Base,
     clamp: &'a Clamp,
     summed: Vec<LayerId>,
@@ -76,14 +75,13 @@ impl<'a> Collapsed<'a> {
     /// Prepares for rows like those of `x`, of which only what is held is looked at. A clamp holds
     /// whole layers here.
     pub(crate) fn new(
-        machine: &Machine,
-        engine: &'a Engine,
+        sampler: &'a Sampler,
         base: &'a Base,
         clamp: &'a Clamp,
         x: &State,
     ) -> Result<Self, Error> {
-        clamp.check(machine, x.n_rows())?;
-        x.check(machine)?;
+        sampler.check(clamp, x)?;
+        let machine = sampler.machine();
         let folded = machine.without_offsets()?;
         let free = free_layers(machine, clamp);
         let (summed, kept) = split(machine, &free);
@@ -129,7 +127,7 @@ impl<'a> Collapsed<'a> {
         let fours = |gaps: &Vec<f64>| gaps.chunks(4).filter(|_| !by_row).map(sums).collect();
         let fours = gaps.iter().map(fours).collect();
         Ok(Self {
-            engine,
+            sampler,
             base,
             clamp,
             summed,
@@ -199,8 +197,8 @@ impl<'a> Collapsed<'a> {
 
     /// The layout of the kernels, if layer `l` is bits to them, with one base for all rows.
     fn in_kernels(&self, l: LayerId) -> Option<&'a Packed> {
-        let bits = self.engine.layers()[l.0].units.storage() == Storage::Bits;
-        self.engine.packed().filter(|_| bits && !self.base.differs_by_row())
+        let bits = self.sampler.engine().layers()[l.0].units.storage() == Storage::Bits;
+        self.sampler.engine().packed().filter(|_| bits && !self.base.differs_by_row())
     }
 
     /// Adds to the weights what layer `l` sums to, and samples it at the second temperature. Steps
@@ -255,7 +253,7 @@ impl<'a> Collapsed<'a> {
     fn sample_kept(&self, x: &mut State, betas: &[f64], variates: Variates) {
         let Variates { stream, sweep } = variates;
         let heat = Heat::Mixed { base: self.base, betas };
-        let walk = Walk { engine: self.engine, clamp: self.clamp, heat, step: 1.0 };
+        let walk = Walk { engine: self.sampler.engine(), clamp: self.clamp, heat, step: 1.0 };
         walk.visit_all(x, &self.kept, Response::Sample { stream, sweep });
     }
 
@@ -425,7 +423,7 @@ impl<'a> Collapsed<'a> {
         betas: &[&[f64]],
         logs: &mut [Vec<f64>],
     ) {
-        let layer = &self.engine.layers()[l.0];
+        let layer = &self.sampler.engine().layers()[l.0];
         let row_sums = |row: usize| {
             let (mut own, mut mixed) = (vec![0.0; layer.len], vec![0.0; layer.len]);
             for (tile, own) in own.chunks_mut(TILE).enumerate() {
@@ -457,7 +455,7 @@ impl<'a> Collapsed<'a> {
     ) {
         let layer = self.folded.layer(l);
         let (n_rows, len) = (x.n_rows(), layer.len());
-        let theta = natural_parameters(self.engine, x, l);
+        let theta = self.sampler.natural_parameters(x, l);
         let mix = |row: usize, beta: f64| {
             let mix = |(own, base): (&f64, &f64)| (1.0 - beta) * base + beta * own;
             let own = &theta[row * len..(row + 1) * len];

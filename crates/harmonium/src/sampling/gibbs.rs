@@ -3,32 +3,49 @@
 //! A sweep replaces each free layer by a sample of $p(x_l \mid \text{rest})$, all its units at
 //! once; where a lateral coupling lets units of one layer see each other, one unit at a time.
 
-use super::Clamp;
 use super::packed;
 use super::walk::{Heat, Response, Walk, in_tasks};
+use super::{Clamp, Sampler};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, Meaning, State};
+use crate::machine::{LayerId, Meaning, State};
 use harmonium_kernels::random::Stream;
 
-/// Runs `n_sweeps` sweeps in every row; row `r` and sweep `s` address their own variates.
-///
-/// # Errors
-///
-/// If the clamp or the state has another shape than the machine.
-pub fn gibbs(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &mut State,
-    n_sweeps: usize,
-    stream: Stream,
-) -> Result<(), Error> {
-    clamp.check(machine, x.n_rows())?;
-    x.check(machine)?;
-    let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
-    sample_sweeps(walk, x, 0..n_sweeps, stream);
-    Ok(())
+impl Sampler {
+    /// Runs `n_sweeps` sweeps in every row; row `r` and sweep `s` address their own variates.
+    ///
+    /// # Errors
+    ///
+    /// If the clamp or the state has another shape than the machine.
+    pub fn gibbs(
+        &self,
+        clamp: &Clamp,
+        x: &mut State,
+        n_sweeps: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
+        self.check(clamp, x)?;
+        let walk = Walk { engine: self.engine(), clamp, heat: Heat::None, step: 1.0 };
+        sample_sweeps(walk, x, 0..n_sweeps, stream);
+        Ok(())
+    }
+
+    /// Sweeps over everything, without the last block of the last sweep: that is left to the
+    /// caller, who computes its natural parameters anyway.
+    pub(crate) fn open_sweeps(&self, x: &mut State, n_sweeps: usize, stream: Stream) {
+        let (engine, clamp) = (self.engine(), Clamp::none());
+        let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
+        let Some((_, first)) = engine.schedule().split_last() else { return };
+        sample_sweeps(walk, x, 0..n_sweeps.saturating_sub(1), stream);
+        let sweep = n_sweeps.saturating_sub(1);
+        first.iter().for_each(|block| walk.visit_all(x, block, Response::Sample { stream, sweep }));
+    }
+
+    /// Whether a clamp and a state are of this machine's shape.
+    pub(super) fn check(&self, clamp: &Clamp, x: &State) -> Result<(), Error> {
+        clamp.check(self.graph(), x.n_rows())?;
+        x.check(self.graph())
+    }
 }
 
 /// Sweeps numbered `sweeps`, with whatever heat the walk has.
@@ -60,16 +77,6 @@ pub(super) fn sample_sweeps(
             });
         }
     }
-}
-
-/// Sweeps over everything, without the last block of the last sweep.
-pub(crate) fn open_sweeps(engine: &Engine, x: &mut State, n_sweeps: usize, stream: Stream) {
-    let clamp = Clamp::none();
-    let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
-    let Some((_, first)) = engine.schedule().split_last() else { return };
-    sample_sweeps(walk, x, 0..n_sweeps.saturating_sub(1), stream);
-    let sweep = n_sweeps.saturating_sub(1);
-    first.iter().for_each(|block| walk.visit_all(x, block, Response::Sample { stream, sweep }));
 }
 
 /// Says what the numbers of all layers that are not wholly held are from now on.

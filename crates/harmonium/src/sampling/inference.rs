@@ -2,8 +2,7 @@
 //! mean field.
 
 use super::mean_field::visit_means;
-use super::{Clamp, Convergence, MeanField, average_block, mean_field};
-use crate::engine::Engine;
+use super::{Clamp, Convergence, MeanField, Sampler};
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
 
@@ -16,27 +15,48 @@ pub enum Inference {
     MeanField(Convergence),
 }
 
-/// Replaces the free layers of every row by their means given what is held.
-///
-/// # Errors
-///
-/// If clamp or state do not fit the machine.
-pub fn infer(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &mut State,
-    settings: MeanField,
-) -> Result<Inference, Error> {
-    clamp.check(machine, x.n_rows())?;
-    x.check(machine)?;
-    let free = free_layers(machine, clamp);
-    let whole = free.iter().all(|&l| clamp.frees_layer(l));
-    if whole && posterior_factorises(machine, clamp) {
-        average_block(engine, clamp, x, &free);
-        return Ok(Inference::Exact);
+impl Sampler {
+    /// Replaces the free layers of every row by their means given what is held.
+    ///
+    /// # Errors
+    ///
+    /// If clamp or state do not fit the machine.
+    pub fn infer(
+        &self,
+        clamp: &Clamp,
+        x: &mut State,
+        settings: MeanField,
+    ) -> Result<Inference, Error> {
+        self.check(clamp, x)?;
+        let free = free_layers(self.graph(), clamp);
+        let whole = free.iter().all(|&l| clamp.frees_layer(l));
+        if whole && posterior_factorises(self.graph(), clamp) {
+            self.average_block(clamp, x, &free);
+            return Ok(Inference::Exact);
+        }
+        self.mean_field(clamp, x, settings).map(Inference::MeanField)
     }
-    mean_field(machine, engine, clamp, x, settings).map(Inference::MeanField)
+
+    /// A copy of `x` with the free units of `layers`, which must not see each other, at their means
+    /// given all the rest. Layers with lateral couplings keep their values: there a mean given the
+    /// others' means would be another thing.
+    ///
+    /// # Errors
+    ///
+    /// If clamp or state do not fit the machine.
+    pub fn conditional_means(
+        &self,
+        clamp: &Clamp,
+        x: &State,
+        layers: &[LayerId],
+    ) -> Result<State, Error> {
+        self.check(clamp, x)?;
+        let alone = |l: &LayerId| !self.graph().has_lateral(*l);
+        let layers: Vec<LayerId> = layers.iter().copied().filter(alone).collect();
+        let mut means = x.clone();
+        visit_means(self.engine(), clamp, &mut means, &layers);
+        Ok(means)
+    }
 }
 
 /// Whether the layers that are not held see neither each other nor themselves, so that their
@@ -48,27 +68,4 @@ pub fn posterior_factorises(machine: &Machine, clamp: &Clamp) -> bool {
 
 pub(crate) fn free_layers(machine: &Machine, clamp: &Clamp) -> Vec<LayerId> {
     machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect()
-}
-
-/// A copy of `x` with the free units of `layers`, which must not see each other, at their means
-/// given all the rest. Layers with lateral couplings keep their values: there a mean given the
-/// others' means would be another thing.
-///
-/// # Errors
-///
-/// If clamp or state do not fit the machine.
-pub fn conditional_means(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &State,
-    layers: &[LayerId],
-) -> Result<State, Error> {
-    clamp.check(machine, x.n_rows())?;
-    x.check(machine)?;
-    let alone = |l: &LayerId| !machine.has_lateral(*l);
-    let layers: Vec<LayerId> = layers.iter().copied().filter(alone).collect();
-    let mut means = x.clone();
-    visit_means(engine, clamp, &mut means, &layers);
-    Ok(means)
 }

@@ -7,10 +7,10 @@
 //! the data sends the hidden units is computed once for all of them (Hinton, Osindero & Teh 2006,
 //! section 6: classification by free energy).
 
-use super::natural_parameters;
-use crate::engine::Engine;
+use super::Sampler;
+use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Machine, State, Weights};
+use crate::machine::{Layer, State, Weights};
 use crate::models::Dbn;
 use crate::units::log_sum_exp;
 
@@ -18,8 +18,7 @@ use crate::units::log_sum_exp;
 #[derive(Clone, Debug)]
 pub struct TopSums {
     /// The same energy without offsets.
-    machine: Machine,
-    engine: Engine,
+    sampler: Sampler,
     /// What each class sends the hidden units; one class that sends nothing without labels.
     classes: Vec<Vec<f64>>,
 }
@@ -54,8 +53,12 @@ impl TopSums {
                     .collect();
             }
         }
-        let engine = Engine::new(&machine);
-        Ok(Self { machine, engine, classes })
+        Ok(Self { sampler: Sampler::new(machine, Arithmetic::F64), classes })
+    }
+
+    fn hidden(&self) -> &Layer {
+        let layers = self.sampler.machine().layers();
+        &layers[layers.len() - 1]
     }
 
     /// Number of classes; 1 without labels.
@@ -90,7 +93,7 @@ impl TopSums {
 
     /// $E[h \mid x]$ of each row, labels that are not known summed out.
     pub fn hidden_means(&self, x: &State, labels: &[Label]) -> Vec<f64> {
-        let layer = &self.machine.layers()[self.machine.layers().len() - 1];
+        let layer = self.hidden();
         let mut means = Vec::with_capacity(x.n_rows() * layer.len());
         let mut row = 0;
         self.each_row(x, |logs, theta| {
@@ -116,12 +119,13 @@ impl TopSums {
     /// Calls `f` with the $s_y$ of each row and what the layer below sends the hidden units.
     fn each_row(&self, x: &State, mut f: impl FnMut(&[f64], &[f64])) {
         let mut x = x.clone();
-        let (machine, n_layers) = (&self.machine, self.machine.layers().len());
+        let machine = self.sampler.machine();
+        let n_layers = machine.layers().len();
         if n_layers == 3 {
             x.layers[Dbn::LABELS.0].numbers_mut().fill(0.0);
         }
         let hidden = crate::machine::LayerId(n_layers - 1);
-        let thetas = natural_parameters(&self.engine, &mut x, hidden);
+        let thetas = self.sampler.natural_parameters(&mut x, hidden);
         let (below, above) = (machine.layer(Dbn::BELOW_TOP), machine.layer(hidden));
         let mut logs = vec![0.0; self.n_classes()];
         for (row, theta) in thetas.chunks_exact(above.len()).enumerate() {

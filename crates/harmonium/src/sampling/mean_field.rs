@@ -5,13 +5,12 @@
 //! $-\langle E\rangle_q + H(q)$ over its block while the rest is held, so sequential mean field
 //! never lowers it. Rows stop on their own, so a row's result does not depend on its neighbours.
 
-use super::Clamp;
 use super::gibbs::mark;
 use super::walk::{Heat, Response, Walk, in_tasks};
-use super::{fast_mean_field, packed};
+use super::{Clamp, Sampler, fast_mean_field, packed};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, Meaning, State};
+use crate::machine::{LayerId, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -59,69 +58,82 @@ pub struct Convergence {
     pub unconverged: usize,
 }
 
-/// Replaces the free layers of every row by means of the factorised posterior.
-///
-/// The values in `x` are where it starts. Not reaching the tolerance is reported, not an error.
-///
-/// # Errors
-///
-/// If a setting is out of range, or clamp or state have another shape than the machine.
-pub fn mean_field(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &mut State,
-    settings: MeanField,
-) -> Result<Convergence, Error> {
-    settings.check()?;
-    clamp.check(machine, x.n_rows())?;
-    x.check(machine)?;
-    mark(x, clamp, Meaning::Means);
-    let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 - settings.damping };
-    Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, Response::Mean))
-}
+impl Sampler {
+    /// Replaces the free layers of every row by means of the factorised posterior.
+    ///
+    /// The values in `x` are where it starts. Not reaching the tolerance is reported, not an error.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of range, or clamp or state have another shape than the machine.
+    pub fn mean_field(
+        &self,
+        clamp: &Clamp,
+        x: &mut State,
+        settings: MeanField,
+    ) -> Result<Convergence, Error> {
+        settings.check()?;
+        self.check(clamp, x)?;
+        mark(x, clamp, Meaning::Means);
+        let step = 1.0 - settings.damping;
+        let walk = Walk { engine: self.engine(), clamp, heat: Heat::None, step };
+        Ok(until_still(walk, x, settings.max_sweeps, settings.tolerance, Response::Mean))
+    }
 
-/// Starts the free layers from what is held, outwards from it: a place from which mean field needs
-/// few sweeps.
-///
-/// A layer sees those of its neighbours that are held or were started before it; the others stand
-/// at their offsets and send nothing, which in a centered machine is their best guess.
-/// Salakhutdinov & Hinton (2009) count what comes from below twice, to stand for what is missing
-/// from above: that starts farther from the fixed point, with and without centering.
-///
-/// # Errors
-///
-/// If clamp or state have another shape than the machine.
-pub fn start_outwards(
-    machine: &Machine,
-    engine: &Engine,
-    clamp: &Clamp,
-    x: &mut State,
-) -> Result<(), Error> {
-    clamp.check(machine, x.n_rows())?;
-    x.check(machine)?;
-    let mut waiting: Vec<LayerId> = machine.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
-    for &l in &waiting {
-        x.set_layer(l, &engine.offsets()[l.0].repeat(x.n_rows()));
-    }
-    mark(x, clamp, Meaning::Means);
-    let mut at_rest = State::zeros(machine, 1)?;
-    machine.layer_ids().zip(engine.offsets()).for_each(|(l, offset)| at_rest.set_layer(l, offset));
-    let sees = |l: LayerId, waiting: &[LayerId]| {
-        machine.layer_ids().any(|m| m != l && machine.coupled(l, m) && !waiting.contains(&m))
-    };
-    while let Some(next) = waiting.iter().position(|&l| sees(l, &waiting)) {
-        let l = waiting[next];
-        let waits = |m: LayerId| waiting.contains(&m);
-        match engine {
-            Engine::Packed(engine) if fast_mean_field::knows(engine, l) => {
-                fast_mean_field::start(engine, l, waits, &mut at_rest, x);
-            }
-            _ => visit_means(engine, clamp, x, &[l]),
+    /// Starts the free layers from what is held, outwards from it: a place from which mean field
+    /// needs few sweeps.
+    ///
+    /// A layer sees those of its neighbours that are held or were started before it; the others
+    /// stand at their offsets and send nothing, which in a centered machine is their best guess.
+    /// Salakhutdinov & Hinton (2009) count what comes from below twice, to stand for what is missing
+    /// from above: that starts farther from the fixed point, with and without centering.
+    ///
+    /// # Errors
+    ///
+    /// If clamp or state have another shape than the machine.
+    pub fn start_outwards(&self, clamp: &Clamp, x: &mut State) -> Result<(), Error> {
+        self.check(clamp, x)?;
+        let (graph, engine) = (self.graph(), self.engine());
+        let mut waiting: Vec<LayerId> =
+            graph.layer_ids().filter(|&l| clamp.frees_layer(l)).collect();
+        for &l in &waiting {
+            x.set_layer(l, &engine.offsets()[l.0].repeat(x.n_rows()));
         }
-        waiting.remove(next);
+        mark(x, clamp, Meaning::Means);
+        let mut at_rest = State::zeros(graph, 1)?;
+        for (l, offset) in graph.layer_ids().zip(engine.offsets()) {
+            at_rest.set_layer(l, offset);
+        }
+        let sees = |l: LayerId, waiting: &[LayerId]| {
+            graph.layer_ids().any(|m| m != l && graph.coupled(l, m) && !waiting.contains(&m))
+        };
+        while let Some(next) = waiting.iter().position(|&l| sees(l, &waiting)) {
+            let l = waiting[next];
+            let waits = |m: LayerId| waiting.contains(&m);
+            match engine {
+                Engine::Packed(engine) if fast_mean_field::knows(engine, l) => {
+                    fast_mean_field::start(engine, l, waits, &mut at_rest, x);
+                }
+                _ => visit_means(engine, clamp, x, &[l]),
+            }
+            waiting.remove(next);
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Replaces layers that do not see each other by their conditional means.
+    ///
+    /// Given the rest these means are exact, so statistics taken with them have less noise and the
+    /// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
+    pub(crate) fn average_block(&self, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
+        let engine = self.engine();
+        let alone = |l: &LayerId| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l);
+        let block: Vec<LayerId> = block.iter().copied().filter(alone).collect();
+        visit_means(engine, clamp, x, &block);
+        for l in block {
+            x.layers[l.0].meaning = Meaning::Means;
+        }
+    }
 }
 
 /// Sweeps every row until it moves no more than `tolerance`.
@@ -190,19 +202,6 @@ pub(super) fn iterate(
     }
     worst = active.iter().map(|&r| change[r]).fold(worst, f64::max);
     (sweeps, total, worst, active.len())
-}
-
-/// Replaces layers that do not see each other by their conditional means.
-///
-/// Given the rest these means are exact, so statistics taken with them have less noise and the
-/// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
-pub(crate) fn average_block(engine: &Engine, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
-    let alone = |l: &LayerId| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l);
-    let block: Vec<LayerId> = block.iter().copied().filter(alone).collect();
-    visit_means(engine, clamp, x, &block);
-    for l in block {
-        x.layers[l.0].meaning = Meaning::Means;
-    }
 }
 
 /// Visits layers once, putting their free units at their conditional means.

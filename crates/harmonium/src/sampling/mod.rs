@@ -17,22 +17,19 @@ mod labelled;
 mod lateral_bits;
 mod mean_field;
 mod packed;
+mod sampler;
 mod tempering;
 mod walk;
 
 pub use crate::machine::Clamp;
-pub use ancestral::{DbnEngine, DbnState, Pass, generate, recognise};
-pub use annealing::{anneal, settle};
+pub use ancestral::{DbnSampler, DbnState, Pass};
 pub use chains::{Chains, independent};
-pub use gibbs::gibbs;
-pub use inference::{Inference, conditional_means, infer, posterior_factorises};
+pub use inference::{Inference, posterior_factorises};
 pub use labelled::{Label, TopSums};
-pub use mean_field::{Convergence, MeanField, mean_field, start_outwards};
+pub use mean_field::{Convergence, MeanField};
+pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use ancestral::Way;
 pub(crate) use collapsed::{Collapsed, Variates};
-pub(crate) use gibbs::open_sweeps;
 pub(crate) use inference::free_layers;
-pub(crate) use mean_field::average_block;
-pub(crate) use packed::{natural_parameters, sample_with_means};

@@ -4,9 +4,9 @@
 //! variate and packing run in one pass over each panel of 64 columns. If they see each other, see
 //! [`lateral_bits`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
 
-use super::Clamp;
 use super::lateral_bits;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
+use super::{Clamp, Sampler};
 use crate::engine::{
     Dense, Engine, Lateral, Operand, Packed, Sparse, TILES, TileMeans, with_scratch,
 };
@@ -81,6 +81,56 @@ pub(super) fn visit(
     BUFFERS.set(buffers);
 }
 
+impl Sampler {
+    /// Samples layers of bits that do not see each other, all of them given the rest, and keeps the
+    /// means that they were drawn by. For the kernels alone.
+    pub(crate) fn sample_with_means(
+        &self,
+        x: &mut State,
+        layers: &[LayerId],
+        stream: Stream,
+        means: &mut TileMeans,
+    ) {
+        let Engine::Packed(packed) = self.engine() else { return };
+        let clamp = Clamp::none();
+        let walk = Walk { engine: self.engine(), clamp: &clamp, heat: Heat::None, step: 1.0 };
+        let mut buffers = BUFFERS.take();
+        for &l in layers {
+            packed.prepare(l, x, &mut buffers.sources);
+            let means = means.of_layer(l, packed.layers()[l.0].len, x.n_rows());
+            let response = Response::Sample { stream, sweep: 0 };
+            sample_bits(&walk, packed, x, l, response, &mut buffers, means);
+            x.layers[l.0].meaning = Meaning::Values;
+        }
+        BUFFERS.set(buffers);
+    }
+
+    /// $\theta$ of layer `l`, which has no lateral coupling, row by row.
+    pub(crate) fn natural_parameters(&self, x: &mut State, l: LayerId) -> Vec<f64> {
+        let (n_rows, layer) = (x.n_rows(), &self.engine().layers()[l.0]);
+        let mut out = Vec::with_capacity(n_rows * layer.len);
+        let engine = match self.engine() {
+            Engine::Packed(engine) => engine,
+            Engine::Reference(engine) => {
+                out.resize(n_rows * layer.len, 0.0);
+                let rows: Vec<usize> = (0..n_rows).collect();
+                let values: Vec<&mut [f64]> =
+                    x.layers.iter_mut().map(LayerState::numbers_mut).collect();
+                engine.theta_into(l, &values, &rows, &mut out);
+                return out;
+            }
+        };
+        let mut buffers = BUFFERS.take();
+        engine.prepare(l, x, &mut buffers.sources);
+        panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
+        for row in 0..n_rows {
+            row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
+        }
+        BUFFERS.set(buffers);
+        out
+    }
+}
+
 /// Whether a visit of a layer with `len` entries is large enough to share it out.
 fn worth_threads(x: &State, len: usize) -> bool {
     let entries: usize = x.layers.iter().map(|l| l.len).sum();
@@ -102,29 +152,6 @@ fn each_panel<T: Send>(
     } else {
         out.chunks_mut(per_panel).enumerate().for_each(|(p, out)| work(p, out));
     }
-}
-
-/// Samples layers of bits that do not see each other, all of them given the rest, and keeps the means
-/// that they were drawn by.
-pub(crate) fn sample_with_means(
-    engine: &Engine,
-    x: &mut State,
-    layers: &[LayerId],
-    stream: Stream,
-    means: &mut TileMeans,
-) {
-    let Engine::Packed(packed) = engine else { return };
-    let clamp = Clamp::none();
-    let walk = Walk { engine, clamp: &clamp, heat: Heat::None, step: 1.0 };
-    let mut buffers = BUFFERS.take();
-    for &l in layers {
-        packed.prepare(l, x, &mut buffers.sources);
-        let means = means.of_layer(l, packed.layers()[l.0].len, x.n_rows());
-        let response = Response::Sample { stream, sweep: 0 };
-        sample_bits(&walk, packed, x, l, response, &mut buffers, means);
-        x.layers[l.0].meaning = Meaning::Values;
-    }
-    BUFFERS.set(buffers);
 }
 
 /// Samples all rows of a layer of bits. Their means are written to `means`, tile after tile, unless
@@ -259,31 +286,6 @@ fn base_line(heat: Heat<'_>, scale: f64, l: LayerId, tile: usize) -> Wide {
     line
 }
 
-/// $\theta$ of layer `l`, which has no lateral coupling, row by row.
-pub(crate) fn natural_parameters(engine: &Engine, x: &mut State, l: LayerId) -> Vec<f64> {
-    let (n_rows, layer) = (x.n_rows(), &engine.layers()[l.0]);
-    let mut out = Vec::with_capacity(n_rows * layer.len);
-    let engine = match engine {
-        Engine::Packed(engine) => engine,
-        Engine::Reference(engine) => {
-            out.resize(n_rows * layer.len, 0.0);
-            let rows: Vec<usize> = (0..n_rows).collect();
-            let values: Vec<&mut [f64]> =
-                x.layers.iter_mut().map(LayerState::numbers_mut).collect();
-            engine.theta_into(l, &values, &rows, &mut out);
-            return out;
-        }
-    };
-    let mut buffers = BUFFERS.take();
-    engine.prepare(l, x, &mut buffers.sources);
-    panels_of_theta(engine, l, x, &buffers.sources, &mut buffers.theta);
-    for row in 0..n_rows {
-        row_of_theta(&buffers.theta, row, n_rows, layer.len, layer.scale, &mut out);
-    }
-    BUFFERS.set(buffers);
-    out
-}
-
 /// $s\theta$ of layer `l` row by row, with what some of its neighbours send.
 pub(super) fn theta_from(
     engine: &Packed,
@@ -406,7 +408,6 @@ mod tests {
     use super::*;
     use crate::engine::Arithmetic;
     use crate::models::{Dbm, Rbm};
-    use crate::sampling::gibbs;
 
     /// Whether weights are transposed once or on the way, for few samples and many, sparse and not:
     /// the products are the same to the bit.
@@ -423,13 +424,12 @@ mod tests {
                 entries.for_each(|(i, w)| *w = (i as f64).sin());
             }
             machine.layers_mut().iter_mut().for_each(|layer| layer.bias.fill(bias));
-            let kept = Engine::with_arithmetic(&machine, Arithmetic::F32);
-            let mut made = kept.clone();
-            made.expect_updates();
+            let kept = Sampler::new(machine.clone(), Arithmetic::F32);
+            let made = kept.clone().expecting_updates();
             for n in [1, 3, 20, 90] {
-                let run = |engine: &Engine| {
+                let run = |sampler: &Sampler| {
                     let mut x = State::zeros(&machine, n).unwrap();
-                    gibbs(&machine, engine, &Clamp::none(), &mut x, 3, Stream::new(7)).unwrap();
+                    sampler.gibbs(&Clamp::none(), &mut x, 3, Stream::new(7)).unwrap();
                     x
                 };
                 let (a, b) = (run(&kept), run(&made));

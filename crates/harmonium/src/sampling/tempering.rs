@@ -5,12 +5,11 @@
 //! $\min(1, e^{(\beta_i - \beta_j)(D(x_i) - D(x_j))})$, $D = E - E_\text{base}$, which leaves the
 //! joint distribution of all replicas where it is (Swendsen & Wang 1986; Desjardins et al. 2010).
 
-use super::Clamp;
 use super::chains::independent;
 use super::collapsed::{Collapsed, Variates};
 use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
-use crate::engine::Engine;
+use super::{Clamp, Sampler};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, State};
 use harmonium_kernels::random::{Site, Stream};
@@ -178,11 +177,11 @@ impl Tempering {
     /// If the machine is not the one the replicas were made for.
     pub fn advance(
         &mut self,
-        machine: &Machine,
-        engine: &Engine,
+        sampler: &Sampler,
         n_sweeps: usize,
         stream: Stream,
     ) -> Result<(), Error> {
+        let (machine, engine) = (sampler.machine(), sampler.engine());
         self.replicas.check(machine)?;
         let clamp = Clamp::none();
         for sweep in 0..n_sweeps {

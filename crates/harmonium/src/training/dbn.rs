@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
-use crate::sampling::{DbnEngine, DbnState, Pass, recognise};
+use crate::sampling::{DbnSampler, DbnState, Pass};
 use crate::schema::Feed;
 use crate::units::Units;
 use harmonium_data::{Dataset, Table};
@@ -129,14 +129,13 @@ impl<'d> Stack<'d> {
 
     /// What the top RBM of `dbn` learns from.
     pub fn data(&self, dbn: &Dbn) -> StageData<'d> {
-        let precision = match self.plan.precision {
+        let arithmetic = match self.plan.precision {
             Numbers::F64 => Arithmetic::F64,
             Numbers::F32 => Arithmetic::F32,
             Numbers::I16 | Numbers::Auto => Arithmetic::I16,
         };
         let root = Stream::new(self.plan(dbn.depth()).seed);
-        let engine = DbnEngine::new(dbn, precision);
-        StageData { data: self.data, dbn: dbn.clone(), engine, root }
+        StageData { data: self.data, sampler: DbnSampler::new(dbn.clone(), arithmetic), root }
     }
 
     /// The top RBM of `dbn` with its first parameters.
@@ -187,15 +186,14 @@ fn stage_seed(seed: u64, l: usize) -> u64 {
 /// the recognition distribution below it.
 pub struct StageData<'d> {
     data: &'d Dataset,
-    dbn: Dbn,
-    engine: DbnEngine,
+    sampler: DbnSampler,
     root: Stream,
 }
 
 impl<'d> StageData<'d> {
     /// What a trainer takes: the data itself for the first RBM.
     pub fn presented(self) -> Presented<'d> {
-        if self.dbn.directed().is_empty() {
+        if self.sampler.dbn().directed().is_empty() {
             Presented::from(self.data)
         } else {
             Presented::Anew(Box::new(self))
@@ -205,19 +203,19 @@ impl<'d> StageData<'d> {
 
 impl EpochData for StageData<'_> {
     fn in_epoch(&self, epoch: u64) -> Result<Dataset, Error> {
-        if self.dbn.directed().is_empty() {
+        if self.sampler.dbn().directed().is_empty() {
             return Ok(self.data.clone());
         }
-        let mut bits = BitMatrix::zeros(0, self.dbn.top().layer(Dbn::BELOW_TOP).len());
+        let mut bits = BitMatrix::zeros(0, self.sampler.dbn().top().layer(Dbn::BELOW_TOP).len());
         let up = self.root.fork(purpose::RECOGNITION).fork(epoch);
         let draw = self.root.fork(purpose::DATA).fork(epoch);
-        let feed = Feed::of(&self.dbn.data_layers()?, self.data)?.whole()?;
+        let feed = Feed::of(&self.sampler.dbn().data_layers()?, self.data)?.whole()?;
         let mut batch = feed.batch([], draw);
         for (piece, start) in (0..).zip((0..self.data.n_rows()).step_by(ROWS)) {
             let these = start..(start + ROWS).min(self.data.n_rows());
             feed.refill(&mut batch, these, draw);
-            let mut x = DbnState::from_batch(&self.dbn, &batch)?;
-            recognise(&self.dbn, &self.engine, &mut x, Pass::Samples(up.fork(piece)))?;
+            let mut x = DbnState::from_batch(self.sampler.dbn(), &batch)?;
+            self.sampler.recognise(&mut x, Pass::Samples(up.fork(piece)))?;
             x.append_top_bits(&mut bits);
         }
         let values = Table::from_bits(bits).and_then(|table| self.data.with_values(table));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// Makes the data of each epoch, always with the same rows: samples of a layer given the one below
 /// it, for example.
-pub trait EpochData: Sync {
+pub trait EpochData: Send + Sync {
     /// The data of an epoch. The same epoch gives the same data.
     ///
     /// # Errors

@@ -35,13 +35,13 @@ use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
 use super::trainer::{Trainer, purpose};
-use crate::engine::{Arithmetic, Engine};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::Snapshot;
 use crate::machine::{Coupling, Layer, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
-use crate::sampling::{Clamp, average_block, gibbs};
+use crate::sampling::{Clamp, Sampler};
 use crate::schema::{Feed, Schema};
 use crate::units::BitCoordinates;
 use harmonium_data::{Binarize, Dataset, Table};
@@ -114,6 +114,12 @@ impl<'d> Pretrained<'d> {
             (stages.len(), Trainer::resume(checkpoint, data, plan)?)
         };
         Ok(Self { machine, data, plan: plan.clone(), stages, at, trainer })
+    }
+
+    /// The machine that is moved: that of the stage under way with the layers it consists of, or the
+    /// whole.
+    pub fn current(&self) -> Watched<'_> {
+        self.trainer.current()
     }
 
     /// Goes on to the next stage, or to the whole machine.
@@ -200,7 +206,7 @@ impl Learner for Pretrained<'_> {
 
     fn watched(&self) -> Option<Watched<'_>> {
         // A stage is a place to start from: only the whole machine is worth measuring.
-        if self.at < self.stages.len() { None } else { self.trainer.watched() }
+        (self.at == self.stages.len()).then(|| self.current())
     }
 
     fn is_parallel(&self) -> bool {
@@ -359,13 +365,11 @@ impl Part {
         let size = n_columns.saturating_mul(data.n_rows());
         let too_much = |_| Error::Memory { what: "the data of a stage".into(), bytes: size as f64 };
         bytes.try_reserve_exact(size).map_err(too_much)?;
-        let engines: Vec<Engine> = done
-            .iter()
-            .map(|s| Engine::with_copies(&s.machine, Arithmetic::F32, &s.copies))
-            .collect();
+        let lay = |s: &Part| Sampler::with_copies(s.machine.clone(), Arithmetic::F32, &s.copies);
+        let samplers: Vec<Sampler> = done.iter().map(lay).collect();
         for start in (0..data.n_rows()).step_by(ROWS) {
             let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &engines, below, &feed, rows.clone(), draw)?;
+            let values = carried_up(machine, done, &samplers, below, &feed, rows.clone(), draw)?;
             for row in 0..rows.len() {
                 for &l in below {
                     #[expect(
@@ -392,14 +396,14 @@ impl Part {
 fn carried_up(
     machine: &Machine,
     done: &[Part],
-    engines: &[Engine],
+    samplers: &[Sampler],
     wanted: &[LayerId],
     feed: &Feed<'_>,
     rows: std::ops::Range<usize>,
     draw: Stream,
 ) -> Result<State, Error> {
     let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
-    for (s, (stage, engine)) in done.iter().zip(engines).enumerate() {
+    for (s, (stage, sampler)) in done.iter().zip(samplers).enumerate() {
         let mut own = State::zeros(&stage.machine, rows.len())?;
         for (inside, &l) in stage.layers.iter().enumerate() {
             own.set_layer(LayerId(inside), x.layer(l));
@@ -409,9 +413,9 @@ fn carried_up(
         // Rows of different pieces see different variates.
         let stream = draw.fork(s as u64 + 1).fork(rows.start as u64);
         if wanted.contains(&top) {
-            average_block(engine, &clamp, &mut own, &[inside]);
+            sampler.average_block(&clamp, &mut own, &[inside]);
         } else {
-            gibbs(&stage.machine, engine, &clamp, &mut own, 1, stream)?;
+            sampler.gibbs(&clamp, &mut own, 1, stream)?;
         }
         x.set_layer(top, own.layer(inside));
     }

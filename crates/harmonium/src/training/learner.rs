@@ -4,13 +4,12 @@
 //! learned and what it needs to go on. [`drive`] runs every learner, with the same observers, to its
 //! end: a machine, a stack of stages, a deep belief network.
 
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::estimators::Snapshot;
 use crate::machine::{Machine, State};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
-use crate::sampling::Convergence;
+use crate::sampling::{Convergence, Sampler};
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,10 +98,8 @@ impl Checkpoint {
 /// The machine that is being learned, for those who measure it.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
-    /// The machine as it is now.
-    pub machine: &'a Machine,
-    /// The same, laid out for sampling.
-    pub engine: &'a Engine,
+    /// The machine as it is now, and its layout for sampling.
+    pub sampler: &'a Sampler,
     /// Samples of the model that the rule keeps, if it keeps any.
     pub chains: Option<&'a State>,
     /// What it learns from, where that is not the data itself: samples of the layer below.

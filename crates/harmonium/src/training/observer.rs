@@ -72,7 +72,7 @@ impl<'a> View<'a> {
     ///
     /// If the stage learns several at once.
     pub fn machine(&self) -> Result<&'a Machine, Error> {
-        self.watched().map(|w| w.machine).ok_or_else(|| Error::Topology {
+        self.watched().map(|w| w.sampler.machine()).ok_or_else(|| Error::Topology {
             model: "a metric of a machine",
             expected: "a stage that learns one machine",
             found: "this stage learns several at once".into(),

@@ -3,7 +3,7 @@
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
-    ClampedGibbs, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
+    ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Tempered,
 };
 use crate::machine::Machine;
@@ -13,7 +13,7 @@ use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
 
 /// The estimators of the data side and of the model side.
-type Sides = (Box<dyn Estimator>, Box<dyn Estimator>);
+type Sides = (Box<dyn Deferring>, Box<dyn Deferring>);
 
 /// The model side of the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +186,39 @@ impl Plan {
         Self { epochs, ..Self::default() }
     }
 
-    /// The defaults for a machine: gentler where Gaussian units could run away.
+    /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
+    /// command line.
+    pub const KEYS: [&'static str; 27] = [
+        "seed",
+        "precision",
+        "epochs",
+        "pretrain-epochs",
+        "pretrain-learning-rate",
+        "batch",
+        "rule",
+        "posterior",
+        "k",
+        "chains",
+        "replicas",
+        "optimizer",
+        "learning-rate",
+        "decay",
+        "momentum",
+        "l1",
+        "l2",
+        "sparsity-target",
+        "sparsity-cost",
+        "max-norm",
+        "clip",
+        "center",
+        "offset-rate",
+        "initial-std",
+        "posterior-sweeps",
+        "mean-field-sweeps",
+        "mean-field-tolerance",
+    ];
+
+    /// The defaults for a machine: gentler where real units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
@@ -267,8 +299,8 @@ impl Plan {
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 
-    /// The precision of the engine.
-    pub(super) fn engine_precision(&self, machine: &Machine) -> Arithmetic {
+    /// In which numbers samplers multiply while they train `machine`.
+    pub(super) fn arithmetic(&self, machine: &Machine) -> Arithmetic {
         match self.precision {
             Numbers::F64 => Arithmetic::F64,
             Numbers::I16 => Arithmetic::I16,
@@ -297,13 +329,13 @@ impl Plan {
         };
         let clamp = Clamp::visible(machine);
         let closed = posterior_factorises(machine, &clamp);
-        let data: Box<dyn Estimator> = match self.posterior {
+        let data: Box<dyn Deferring> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed => Box::new(ExactPosterior::default()),
             Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };
-        let model: Box<dyn Estimator> = match self.rule {
+        let model: Box<dyn Deferring> = match self.rule {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
@@ -318,5 +350,28 @@ impl Plan {
             OptimizerKind::Sgd => Box::new(Sgd::new(Moments::lengths(machine))),
             OptimizerKind::Adam => Box::new(Adam::new(Moments::lengths(machine))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_key() {
+        let everything = Plan {
+            pretrain_epochs: 1,
+            sparsity_target: Some(0.1),
+            max_norm: Some(1.0),
+            clip: Some(1.0),
+            ..Plan::default()
+        };
+        let written = serde_json::to_value(everything).unwrap();
+        let mut written: Vec<&str> =
+            written.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys = Plan::KEYS.to_vec();
+        written.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(written, keys);
     }
 }

@@ -5,21 +5,21 @@ use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use crate::engine::{Engine, EngineLearner, Packed, SideRows, Squares, StepRates};
+use crate::engine::{EngineLearner, Packed, SideRows, Squares, StepRates};
 use crate::error::Error;
-use crate::estimators::{Context, Estimator, Side, Snapshot};
+use crate::estimators::{Context, Deferred, Deferring, Snapshot};
 use crate::exact;
 use crate::machine::{Batch, LayerId, Machine, Role};
 use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::progress::Silent;
+use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 /// What the variates of a run are used for: the first fork of its stream.
 pub(super) mod purpose {
@@ -48,13 +48,9 @@ const FEW_SWEEPS: f64 = 2.0;
 
 /// Trains one machine on one set of data.
 pub struct Trainer<'d> {
-    /// The machine; while the engine learns by itself, as it was when last looked at.
-    machine: Machine,
-    engine: Engine,
-    /// The engine's own learning, where the plan allows it.
+    sampler: Sampler,
+    /// Learning inside the engine, where the plan allows it.
     learner: Option<EngineLearner>,
-    /// What the engine would write back now, once somebody looked.
-    current: OnceLock<Machine>,
     /// Norms of the last step that took them: of the gradient, and of the update over the weights.
     norms: [f64; 2],
     /// Makes the data of the next epoch, where epochs differ.
@@ -63,11 +59,12 @@ pub struct Trainer<'d> {
     feed: Feed<'d>,
     plan: Plan,
     penalties: Penalties,
-    positive: Box<dyn Estimator>,
-    negative: Box<dyn Estimator>,
+    positive: Box<dyn Deferring>,
+    negative: Box<dyn Deferring>,
     optimizer: Box<dyn Optimizer>,
     /// Running mean of each layer on the data side.
     activity: Vec<Vec<f64>>,
+    hidden: Vec<LayerId>,
     root: Stream,
     epoch: u64,
     batches_done: u64,
@@ -91,7 +88,7 @@ impl<'d> Trainer<'d> {
     }
 
     /// The same from an epoch on, for a machine whose layers count what they receive several
-    /// times; see [`Engine::with_copies`].
+    /// times; see [`Sampler::with_copies`].
     pub(super) fn with_copies(
         machine: Machine,
         source: Presented<'d>,
@@ -103,27 +100,28 @@ impl<'d> Trainer<'d> {
         let (data, source) = source.in_epoch(epoch)?;
         let feed = Feed::of(&machine, data)?.whole()?;
         let (positive, negative) = plan.sides(&machine)?;
-        let mut engine = Engine::with_copies(&machine, plan.engine_precision(&machine), copies);
+        let arithmetic = plan.arithmetic(&machine);
+        let mut sampler = Sampler::with_copies(machine, arithmetic, copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
-            engine.expect_updates();
+            sampler = sampler.expecting_updates();
         }
-        let fused = engine.packed().filter(|_| plan.learns_in_engine(&machine));
+        let machine = sampler.machine();
+        let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine));
         let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
             learner,
-            engine,
-            current: OnceLock::new(),
             norms: [0.0; 2],
-            optimizer: plan.optimizer(&machine),
+            optimizer: plan.optimizer(machine),
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
+            hidden: machine.hidden_layers(),
             root: Stream::new(plan.seed),
             batch: feed.batch([], Stream::new(0)),
             plan: plan.clone(),
             epoch,
             batches_done: 0,
             order: Vec::new(),
-            machine,
+            sampler,
             source,
             feed,
             positive,
@@ -157,28 +155,31 @@ impl<'d> Trainer<'d> {
         let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
         let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
         let state = &checkpoint.state;
-        trainer.positive.import(&trainer.machine, &state.nested("positive"))?;
-        trainer.negative.import(&trainer.machine, &state.nested("negative"))?;
+        let graph = trainer.sampler.graph();
+        trainer.positive.import(graph, &state.nested("positive"))?;
+        trainer.negative.import(graph, &state.nested("negative"))?;
+        for (layer, activity) in graph.layers().iter().zip(&mut trainer.activity) {
+            let key = format!("activity.{}", layer.name);
+            activity.copy_from_slice(state.get(&key, layer.len())?);
+        }
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if let (Some(learner), Some(packed)) = (&mut trainer.learner, trainer.engine.packed_mut()) {
-            let mut sgd = Sgd::new(Moments::lengths(&trainer.machine));
+        if let (Some(learner), Some((graph, packed))) =
+            (&mut trainer.learner, trainer.sampler.restore())
+        {
+            let mut sgd = Sgd::new(Moments::lengths(graph));
             sgd.import(&optimizer)?;
-            let mut velocity = Moments::zeros(&trainer.machine);
+            let mut velocity = Moments::zeros(graph);
             for (slice, stored) in velocity.slices_mut().into_iter().zip(sgd.velocity()) {
                 slice.copy_from_slice(stored);
             }
             let Moments { bias, weights, .. } = velocity;
-            learner.set_weight_velocity(&trainer.machine, packed, &weights);
+            learner.set_weight_velocity(graph, packed, &weights);
             learner.bias_velocity = bias;
             let engine = state.nested("engine");
-            packed.import(&trainer.machine, |name, len| engine.get(name, len))?;
+            packed.import(graph, |name, len| engine.get(name, len))?;
         } else {
             trainer.optimizer.import(&optimizer)?;
-        }
-        for (layer, activity) in trainer.machine.layers().iter().zip(&mut trainer.activity) {
-            let key = format!("activity.{}", layer.name);
-            activity.copy_from_slice(state.get(&key, layer.len())?);
         }
         trainer.batches_done = checkpoint.batches_done;
         Ok(trainer)
@@ -186,25 +187,25 @@ impl<'d> Trainer<'d> {
 
     /// Everything that is needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
-        let mut state = Snapshot::default();
-        state.nest("positive", self.positive.export(&self.machine));
-        state.nest("negative", self.negative.export(&self.machine));
+        let (mut state, graph) = (Snapshot::default(), self.sampler.graph());
+        state.nest("positive", self.positive.export(graph));
+        state.nest("negative", self.negative.export(graph));
         state.insert("norms", self.norms.to_vec());
-        if let (Some(learner), Some(packed)) = (&self.learner, self.engine.packed()) {
-            let mut velocity = Moments::zeros(&self.machine);
+        if let (Some(learner), Some(packed)) = (&self.learner, self.sampler.engine().packed()) {
+            let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(&self.machine, packed);
+            velocity.weights = learner.weight_velocity(graph, packed);
             let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
             state.nest("optimizer", Sgd::from_velocity(slices).export());
             let mut engine = Snapshot::default();
-            for (name, values) in packed.export(&self.machine) {
+            for (name, values) in packed.export(graph) {
                 engine.insert(name, values);
             }
             state.nest("engine", engine);
         } else {
             state.nest("optimizer", self.optimizer.export());
         }
-        for (layer, activity) in self.machine.layers().iter().zip(&self.activity) {
+        for (layer, activity) in graph.layers().iter().zip(&self.activity) {
             state.insert(format!("activity.{}", layer.name), activity.clone());
         }
         Checkpoint {
@@ -219,16 +220,12 @@ impl<'d> Trainer<'d> {
 
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
-        let learned = self.engine.packed().filter(|packed| {
-            let untouched = self.epoch == 0 && self.batches_done == 0;
-            self.learner.is_some() && !untouched && packed.is_finite()
-        });
-        let Some(packed) = learned else { return &self.machine };
-        self.current.get_or_init(|| {
-            let mut machine = self.machine.clone();
-            packed.write_back(&mut machine);
-            machine
-        })
+        self.sampler.machine()
+    }
+
+    /// The machine as it is now, with what belongs to it.
+    pub(super) fn current(&self) -> Watched<'_> {
+        Watched { sampler: &self.sampler, chains: self.negative.chains(), data: None }
     }
 
     /// Where the run is.
@@ -253,12 +250,9 @@ impl<'d> Trainer<'d> {
     /// One update without the machine: both sides go to the engine as they are.
     fn step_in_engine(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        if let Some(seen) = self.current.take() {
-            self.machine = seen;
-        }
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
-        let settings = StepRates {
+        let rates = StepRates {
             rate,
             momentum: self.plan.momentum.at(progress),
             l1: self.penalties.l1,
@@ -269,28 +263,21 @@ impl<'d> Trainer<'d> {
         };
         let (positive, negative) =
             (self.context(progress, purpose::POSITIVE), self.context(progress, purpose::NEGATIVE));
-        let context = |(k, stream)| Context {
-            machine: &self.machine,
-            engine: &self.engine,
-            batch: &self.batch,
-            k,
-            stream,
-            defer: true,
-        };
-        let data = self.positive.estimate(&context(positive))?;
-        let model = self.negative.estimate(&context(negative))?;
-        let (
-            Side::Particles { state: data, weights: shares, pending: hidden, draw: a, .. },
-            Side::Particles { state: model, weights, pending, draw, data_means: known },
-            Some(learner),
-            Some(packed),
-        ) = (data, model, &mut self.learner, self.engine.packed_mut())
+        let (sampler, batch) = (&self.sampler, &self.batch);
+        let context = |(k, stream)| Context { sampler, batch, k, stream };
+        let data = self.positive.estimate_deferred(&context(positive))?;
+        let model = self.negative.estimate_deferred(&context(negative))?;
+        let (Some(data), Some(model), Some(learner), Some(packed)) =
+            (data, model, &mut self.learner, self.sampler.learn())
         else {
             unreachable!("a plan that learns in the engine has samples on both sides");
         };
-        let data = SideRows { state: data, weights: shares, pending: &hidden, draw: a, known };
-        let model = SideRows { state: model, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(packed, &mut [data, model], &settings);
+        let Deferred { state, weights, pending, draw, .. } = data;
+        let known = model.data_means;
+        let data = SideRows { state, weights, pending: &pending, draw, known };
+        let Deferred { state, weights, pending, draw, .. } = model;
+        let model = SideRows { state, weights, pending: &pending, draw, known: None };
+        let squares = learner.step(packed, &mut [data, model], &rates);
         if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
@@ -299,13 +286,11 @@ impl<'d> Trainer<'d> {
             activity.copy_from_slice(mean);
         }
         if self.plan.center && self.plan.offset_rate > 0.0 {
-            for (l, layer) in self.machine.layers().iter().enumerate() {
-                if layer.role == Role::Hidden {
-                    learner.recenter(packed, LayerId(l), self.plan.offset_rate);
-                }
+            for &l in &self.hidden {
+                learner.recenter(packed, l, self.plan.offset_rate);
             }
         }
-        if settings.norms {
+        if rates.norms {
             self.norms = norms(squares);
         }
         let [gradient_norm, update_ratio] = self.norms;
@@ -337,7 +322,7 @@ impl<'d> Trainer<'d> {
             let source = self.source.as_ref().filter(|_| self.epoch < self.plan.epochs);
             if let Some(source) = source {
                 let data = Cow::Owned(source.in_epoch(self.epoch)?);
-                self.feed = Feed::of(&self.machine, data)?.whole()?;
+                self.feed = Feed::of(self.sampler.graph(), data)?.whole()?;
             }
             self.shuffle();
         }
@@ -362,38 +347,38 @@ impl<'d> Trainer<'d> {
         let mut gradient = data.minus(&model);
         drop(model);
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
-        let moved = Ascent {
+        let ascent = Ascent {
             penalties: &self.penalties,
             activity: &self.activity,
             centered_mean: &centered_mean,
             rate,
             momentum: self.plan.momentum.at(progress),
-        }
-        .apply(&mut self.machine, &mut gradient, self.optimizer.as_mut())?;
+        };
+        let rate_of_offsets = if self.plan.center { self.plan.offset_rate } else { 0.0 };
+        let optimizer = self.optimizer.as_mut();
+        let moved = self.sampler.change(|machine| {
+            let moved = ascent.apply(machine, &mut gradient, optimizer)?;
+            if moved.is_some() {
+                recenter(machine, &means, rate_of_offsets)?;
+            }
+            Ok::<_, Error>(moved)
+        })?;
         let Some([gradient_norm, update_ratio]) = moved else {
             let what = "the gradient holds a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
         };
-        self.recenter(&means)?;
-        self.engine.refresh(&self.machine);
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
 
     /// Moments of one side.
     fn side(&mut self, progress: Progress, purpose: u64) -> Result<Moments, Error> {
         let (k, stream) = self.context(progress, purpose);
-        let context = Context {
-            machine: &self.machine,
-            engine: &self.engine,
-            batch: &self.batch,
-            k,
-            stream,
-            defer: false,
-        };
+        let context = Context { sampler: &self.sampler, batch: &self.batch, k, stream };
         let estimator =
             if purpose == purpose::POSITIVE { &mut self.positive } else { &mut self.negative };
-        let mut moments = Moments::zeros(&self.machine);
-        estimator.estimate(&context)?.add_to(&self.machine, 1.0, &mut moments);
+        let machine = self.sampler.machine();
+        let mut moments = Moments::zeros(machine);
+        estimator.estimate(&context)?.add_to(machine, 1.0, &mut moments);
         Ok(moments)
     }
 
@@ -426,31 +411,27 @@ impl<'d> Trainer<'d> {
     }
 
     fn centered_mean(&self, means: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let layers = self.machine.layers().iter().zip(means);
+        let layers = self.sampler.machine().layers().iter().zip(means);
         layers.map(|(l, m)| m.iter().zip(&l.offset).map(|(m, o)| m - o).collect()).collect()
     }
+}
 
-    /// Lets the offsets of hidden layers follow the means of the data phase, without changing
-    /// the distribution. Those of visible layers are the means of the data already.
-    fn recenter(&mut self, means: &[Vec<f64>]) -> Result<(), Error> {
-        if !self.plan.center || self.plan.offset_rate == 0.0 {
-            return Ok(());
-        }
-        let rate = self.plan.offset_rate;
-        let offsets: Vec<Vec<f64>> = self
-            .machine
-            .layers()
-            .iter()
-            .zip(means)
-            .map(|(layer, mean)| match layer.role {
-                Role::Visible => layer.offset.clone(),
-                Role::Hidden => {
-                    layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
-                }
-            })
-            .collect();
-        self.machine.recenter(&offsets)
+/// Lets the offsets of hidden layers follow the means of the data phase, without changing
+/// the distribution. Those of visible layers are the means of the data already.
+fn recenter(machine: &mut Machine, means: &[Vec<f64>], rate: f64) -> Result<(), Error> {
+    if rate == 0.0 {
+        return Ok(());
     }
+    let layers = machine.layers().iter().zip(means);
+    let offsets: Vec<Vec<f64>> = layers
+        .map(|(layer, mean)| match layer.role {
+            Role::Visible => layer.offset.clone(),
+            Role::Hidden => {
+                layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
+            }
+        })
+        .collect();
+    machine.recenter(&offsets)
 }
 
 impl Learner for Trainer<'_> {
@@ -476,14 +457,13 @@ impl Learner for Trainer<'_> {
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
-        let (machine, engine) = (self.machine(), &self.engine);
-        Some(Watched { machine, engine, chains: self.negative.chains(), data: None })
+        Some(self.current())
     }
 
     fn is_parallel(&self) -> bool {
         let rows = 2 * self.plan.batch;
         let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
-        self.learner.is_some() && self.engine.packed().is_some_and(parallel)
+        self.learner.is_some() && self.sampler.engine().packed().is_some_and(parallel)
     }
 }
 

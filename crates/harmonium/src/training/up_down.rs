@@ -20,13 +20,13 @@ use super::plan::Plan;
 use super::trainer::{Ascent, purpose};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::estimators::{Context, Estimator, Side, Snapshot};
+use crate::estimators::{Context, Deferring, Side, Snapshot};
 use crate::machine::Batch;
 use crate::models::{Body, Dbn};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
 use crate::progress::Silent;
-use crate::sampling::{DbnEngine, DbnState, Pass, Way, generate, recognise};
+use crate::sampling::{DbnSampler, DbnState, Pass, Way};
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
@@ -39,13 +39,12 @@ use std::collections::BTreeMap;
 ///
 /// If memory ends.
 pub fn wake_gradient(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     x: &DbnState,
     l: usize,
     weights: &[f64],
 ) -> Result<Moments, Error> {
-    conditional_gradient(dbn, engine, x, l, Way::Down, weights)
+    conditional_gradient(sampler, x, l, Way::Down, weights)
 }
 
 /// The gradient of $\langle\ln q(x_{l+1} \mid x_l)\rangle$ with respect to the recognition machine
@@ -55,28 +54,26 @@ pub fn wake_gradient(
 ///
 /// If memory ends.
 pub fn sleep_gradient(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     x: &DbnState,
     l: usize,
     weights: &[f64],
 ) -> Result<Moments, Error> {
-    conditional_gradient(dbn, engine, x, l, Way::Up, weights)
+    conditional_gradient(sampler, x, l, Way::Up, weights)
 }
 
 /// The moments of what is there, minus those with the layer that the conditional is about at its
 /// means: what the other layer's own energy says is the same in both and falls away.
 fn conditional_gradient(
-    dbn: &Dbn,
-    engine: &DbnEngine,
+    sampler: &DbnSampler,
     x: &DbnState,
     l: usize,
     way: Way,
     weights: &[f64],
 ) -> Result<Moments, Error> {
-    let part = &dbn.directed()[l];
+    let part = &sampler.dbn().directed()[l];
     let machine = if way == Way::Down { &part.generative } else { &part.recognition };
-    let [seen, expected] = engine.pair(dbn, x, l, way)?;
+    let [seen, expected] = sampler.pair(x, l, way)?;
     let mut gradient = Moments::zeros(machine);
     gradient.add(machine, &seen, weights);
     let minus: Vec<f64> = weights.iter().map(|w| -w).collect();
@@ -92,14 +89,13 @@ fn shares(weights: &[f64]) -> Vec<f64> {
 
 /// Refines a network on one set of data.
 pub struct UpDown<'d> {
-    dbn: Dbn,
-    engine: DbnEngine,
+    sampler: DbnSampler,
     feed: Feed<'d>,
     rows: Batch,
     plan: Plan,
     penalties: Penalties,
-    positive: Box<dyn Estimator>,
-    negative: Box<dyn Estimator>,
+    positive: Box<dyn Deferring>,
+    negative: Box<dyn Deferring>,
     generative: Vec<Sgd>,
     recognition: Vec<Sgd>,
     top: Sgd,
@@ -125,8 +121,6 @@ impl<'d> UpDown<'d> {
             generative: dbn.directed().iter().map(|d| at_rest(&d.generative)).collect(),
             recognition: dbn.directed().iter().map(|d| at_rest(&d.recognition)).collect(),
             top: at_rest(dbn.top()),
-            // Quantised copies remember when their scales were chosen; these must not.
-            engine: DbnEngine::new(&dbn, Arithmetic::F32),
             rows: feed.batch([], Stream::new(plan.seed)),
             penalties: Penalties { l1: plan.l1, l2: plan.l2, ..Penalties::default() },
             plan: plan.clone(),
@@ -134,7 +128,8 @@ impl<'d> UpDown<'d> {
             epoch: 0,
             batches_done: 0,
             order: Vec::new(),
-            dbn,
+            // Quantised copies remember when their scales were chosen; these must not.
+            sampler: DbnSampler::new(dbn, Arithmetic::F32),
             feed,
             positive,
             negative,
@@ -150,7 +145,7 @@ impl<'d> UpDown<'d> {
     /// If the checkpoint does not fit the data or the plan.
     pub fn resume(checkpoint: &Checkpoint, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         let mut up_down = Self::new(checkpoint.dbn()?.clone(), data, plan)?;
-        let (state, dbn) = (&checkpoint.state, &up_down.dbn);
+        let (state, dbn) = (&checkpoint.state, up_down.sampler.dbn());
         up_down.positive.import(dbn.top(), &state.nested("positive"))?;
         up_down.negative.import(dbn.top(), &state.nested("negative"))?;
         up_down.top.import(&state.nested("top"))?;
@@ -166,15 +161,15 @@ impl<'d> UpDown<'d> {
     /// Everything that is needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut state = Snapshot::default();
-        state.nest("positive", self.positive.export(self.dbn.top()));
-        state.nest("negative", self.negative.export(self.dbn.top()));
+        state.nest("positive", self.positive.export(self.sampler.dbn().top()));
+        state.nest("negative", self.negative.export(self.sampler.dbn().top()));
         state.nest("top", self.top.export());
         for (l, (down, up)) in self.generative.iter().zip(&self.recognition).enumerate() {
             state.nest(&format!("generative.{l}"), down.export());
             state.nest(&format!("recognition.{l}"), up.export());
         }
         Checkpoint {
-            body: Body::Dbn(self.dbn.clone()),
+            body: Body::Dbn(self.sampler.dbn().clone()),
             stage: Some(Stage::Refine),
             epoch: self.epoch,
             batches_done: self.batches_done,
@@ -185,7 +180,7 @@ impl<'d> UpDown<'d> {
 
     /// The network as it is now.
     pub fn dbn(&self) -> &Dbn {
-        &self.dbn
+        self.sampler.dbn()
     }
 
     /// Where the refinement is.
@@ -206,7 +201,7 @@ impl<'d> UpDown<'d> {
     pub fn run(mut self) -> Result<Dbn, Error> {
         match drive(&mut self, &mut [], &mut Silent)? {
             Stop::Diverged(error) => Err(error),
-            _ => Ok(self.dbn),
+            _ => Ok(self.sampler.into_dbn()),
         }
     }
 
@@ -235,19 +230,22 @@ impl<'d> UpDown<'d> {
             rate: learning_rate,
             momentum: self.plan.momentum.at(progress),
         };
-        let before = self.dbn.clone();
-        let (parts, machine) = self.dbn.parts_mut();
-        let mut moved = ascent.apply(machine, top, &mut self.top)?;
-        for (l, (part, [down, up])) in parts.iter_mut().zip(directed).enumerate() {
-            let down = ascent.apply(&mut part.generative, down, &mut self.generative[l])?;
-            let up = ascent.apply(&mut part.recognition, up, &mut self.recognition[l])?;
-            moved = down.and(up).and(moved);
-        }
-        let Some([_, update_ratio]) = moved else {
-            self.dbn = before;
-            return Err(diverged());
-        };
-        self.engine.refresh(&self.dbn);
+        let Self { sampler, top: of_top, generative, recognition, .. } = self;
+        let moved = sampler.change(|dbn| {
+            let before = dbn.clone();
+            let (parts, machine) = dbn.parts_mut();
+            let mut moved = ascent.apply(machine, top, of_top)?;
+            for (l, (part, [down, up])) in parts.iter_mut().zip(directed).enumerate() {
+                let down = ascent.apply(&mut part.generative, down, &mut generative[l])?;
+                let up = ascent.apply(&mut part.recognition, up, &mut recognition[l])?;
+                moved = down.and(up).and(moved);
+            }
+            if moved.is_none() {
+                *dbn = before;
+            }
+            Ok::<_, Error>(moved)
+        })?;
+        let Some([_, update_ratio]) = moved else { return Err(diverged()) };
         self.batches_done += 1;
         if self.batches_done == self.batches_per_epoch() {
             (self.epoch, self.batches_done) = (self.epoch + 1, 0);
@@ -281,42 +279,40 @@ impl Learner for UpDown<'_> {
         let order = self.batch_rows();
         let draw = self.root.fork(purpose::DATA).fork(self.epoch);
         self.feed.refill(&mut self.rows, order, draw);
-        let mut wake = DbnState::from_batch(&self.dbn, &self.rows)?;
+        let mut wake = DbnState::from_batch(self.sampler.dbn(), &self.rows)?;
         let weights = shares(self.rows.weights());
         let up = Pass::Samples(stream(purpose::RECOGNITION));
-        recognise(&self.dbn, &self.engine, &mut wake, up)?;
+        self.sampler.recognise(&mut wake, up)?;
 
-        let batch = Batch::from_state(self.dbn.top(), &wake.to_top(&self.dbn)?, &weights);
+        let batch = Batch::from_state(
+            self.sampler.dbn().top(),
+            &wake.to_top(self.sampler.dbn())?,
+            &weights,
+        );
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "checked to be between 1 and a million"
         )]
         let k = self.plan.k.at(progress).round() as usize;
-        let context = |of: u64| Context {
-            machine: self.dbn.top(),
-            engine: self.engine.top(),
-            batch: &batch,
-            k,
-            stream: stream(of),
-            defer: false,
-        };
-        let mut top_gradient = Moments::zeros(self.dbn.top());
+        let (sampler, batch) = (self.sampler.top(), &batch);
+        let context = |of: u64| Context { sampler, batch, k, stream: stream(of) };
+        let mut top_gradient = Moments::zeros(self.sampler.dbn().top());
         let data = self.positive.estimate(&context(purpose::POSITIVE))?;
-        data.add_to(self.dbn.top(), 1.0, &mut top_gradient);
+        data.add_to(self.sampler.dbn().top(), 1.0, &mut top_gradient);
         let model = self.negative.estimate(&context(purpose::NEGATIVE))?;
-        model.add_to(self.dbn.top(), -1.0, &mut top_gradient);
-        let Side::Particles { state, weights: shares, .. } = model else {
+        model.add_to(self.sampler.dbn().top(), -1.0, &mut top_gradient);
+        let Side::Particles { state, weights: shares } = model else {
             unreachable!("every rule but the exact one has particles");
         };
         let down = Pass::Samples(stream(purpose::SLEEP));
-        let sleep = generate(&self.dbn, &self.engine, state, down)?;
+        let sleep = self.sampler.generate(state, down)?;
 
-        let mut directed = Vec::with_capacity(self.dbn.directed().len());
-        for l in 0..self.dbn.directed().len() {
+        let mut directed = Vec::with_capacity(self.sampler.dbn().directed().len());
+        for l in 0..self.sampler.dbn().directed().len() {
             directed.push([
-                wake_gradient(&self.dbn, &self.engine, &wake, l, &weights)?,
-                sleep_gradient(&self.dbn, &self.engine, &sleep, l, shares)?,
+                wake_gradient(&self.sampler, &wake, l, &weights)?,
+                sleep_gradient(&self.sampler, &sleep, l, shares)?,
             ]);
         }
         self.ascend(progress, &mut top_gradient, &mut directed)
@@ -335,7 +331,7 @@ impl Learner for UpDown<'_> {
     }
 
     fn body(&self) -> Body {
-        Body::Dbn(self.dbn.clone())
+        Body::Dbn(self.sampler.dbn().clone())
     }
 
     fn checkpoint(&self) -> Checkpoint {

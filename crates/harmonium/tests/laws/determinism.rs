@@ -1,6 +1,7 @@
 //! The same seed gives the same bits, whatever the number of threads.
 
 use crate::machines::all;
+use harmonium::Error;
 use harmonium::engine::{Arithmetic, Engine};
 use harmonium::exact;
 use harmonium::machine::Machine;
@@ -52,9 +53,9 @@ fn watched(plan: &Plan, observers: &mut [&mut dyn Observer]) -> Machine {
 struct Looks;
 
 impl Observer for Looks {
-    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        assert!(view.machine().n_parameters() > 0);
-        ControlFlow::Continue(())
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        assert!(view.machine()?.n_parameters() > 0);
+        Ok(ControlFlow::Continue(()))
     }
 }
 

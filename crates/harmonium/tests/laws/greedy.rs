@@ -6,10 +6,13 @@ use harmonium::Error;
 use harmonium::engine::{Arithmetic, Engine};
 use harmonium::evaluation::likelihood;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
-use harmonium::models::{Bm, Dbm, Lateral, Rbm};
+use harmonium::models::{Bm, Body, Dbm, Lateral, Rbm};
 use harmonium::optim::Schedule;
+use harmonium::progress::Silent;
 use harmonium::sampling::{Clamp, MeanField, conditional_means, infer};
-use harmonium::training::{Plan, Pretraining, Rule, Stop, Trainer, initialise, pretrain, train};
+use harmonium::training::{
+    Learner, Observer, Plan, Pretrained, Rule, Stage, Stop, Trainer, View, drive, initialise, train,
+};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Labels, Table, synthetic};
 use std::ops::ControlFlow;
@@ -109,18 +112,26 @@ struct Seen {
 }
 
 fn pretrained(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Vec<Seen> {
+    let mut learner = Pretrained::new(machine.clone(), data, plan).unwrap();
     let mut seen: Vec<Seen> = Vec::new();
-    let mut watch = |at: &Pretraining<'_, '_, '_>| {
-        if at.epoch_ended && at.view.epoch == plan.pretrain_epochs {
-            let machine = at.view.machine().clone();
-            let counts = counts(&machine, at.view.engine());
-            seen.push(Seen { layer: at.layer.to_owned(), machine, counts });
-            assert_eq!(at.stage.0, seen.len());
+    while !learner.is_done() {
+        learner.step().unwrap();
+        if learner.progress().epoch == plan.pretrain_epochs {
+            let (layer, _) = learner.described().unwrap();
+            let part = learner.current();
+            let counts = counts(part.machine, part.engine);
+            seen.push(Seen { layer, machine: part.machine.clone(), counts });
+            assert_eq!(learner.stage(), Some(Stage::Pretrain(seen.len())));
         }
-        ControlFlow::Continue(())
-    };
-    assert_eq!(pretrain(machine, data, plan, &mut watch).unwrap(), Stop::Finished);
+    }
+    *machine = machine_of(&learner);
     seen
+}
+
+/// What a learner has learned, where it is a machine.
+fn machine_of(learner: &dyn Learner) -> Machine {
+    let Body::Machine(machine) = learner.body() else { panic!("a stack becomes a machine") };
+    machine
 }
 
 /// How strongly each binary layer responds: ln p/(1-p) over θ.
@@ -223,11 +234,11 @@ fn joint_learning_goes_beyond_the_stack() {
     let mut machine = Dbm::binary(9, &[8, 6]).unwrap().into_machine();
     initialise(&mut machine, &data, &plan).unwrap();
     let start = total(&machine);
-    pretrain(&mut machine, &data, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
+    pretrained(&mut machine, &data, &Plan { epochs: 0, ..plan.clone() });
     let stack = total(&machine);
     let mut trainer = Trainer::new(machine, &data, &plan).unwrap();
-    let stop = trainer.run(&mut []).unwrap();
-    let joint = total(&trainer.finish(stop).machine);
+    trainer.run(&mut []).unwrap();
+    let joint = total(trainer.machine());
     assert!(start + 10.0 < stack, "{start} {stack}");
     assert!(stack + 5.0 < joint, "{stack} {joint}");
     // The same in one call, to the bit.
@@ -240,16 +251,23 @@ fn a_watcher_may_stop_it_and_the_machine_stays() {
     let (_, mut machine, data) = stacks().remove(0);
     initialise(&mut machine, &data, &plan(true)).unwrap();
     let before = machine.clone();
-    let mut watch = |at: &Pretraining<'_, '_, '_>| {
-        if at.stage.0 == 2 {
+    let mut learner = Pretrained::new(machine, &data, &plan(true)).unwrap();
+    let stop = drive(&mut learner, &mut [&mut NoSecondStage], &mut Silent).unwrap();
+    assert_eq!(stop, Stop::Observer("enough".into()));
+    assert_eq!(machine_of(&learner), before);
+}
+
+/// Stops in the second stage.
+struct NoSecondStage;
+
+impl Observer for NoSecondStage {
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        Ok(if view.stage() == Some(Stage::Pretrain(2)) {
             ControlFlow::Break("enough".into())
         } else {
             ControlFlow::Continue(())
-        }
-    };
-    let stop = pretrain(&mut machine, &data, &plan(true), &mut watch).unwrap();
-    assert_eq!(stop, Stop::Observer("enough".into()));
-    assert_eq!(machine, before);
+        })
+    }
 }
 
 #[test]
@@ -260,8 +278,8 @@ fn what_is_no_stack_is_refused() {
     let lateral = Bm::new(binary(2), binary(2), Lateral::Both).unwrap().into_machine();
     let spins = Rbm::new(binary(2), (Units::Spin, 2)).unwrap().into_machine();
     let visible = Bm::new(binary(2), binary(0), Lateral::Visible).unwrap().into_machine();
-    for mut machine in [lateral, spins, visible] {
-        let found = pretrain(&mut machine, &data, &plan(true), &mut |_| ControlFlow::Continue(()));
-        assert!(matches!(found, Err(Error::Topology { .. })), "{found:?}");
+    for machine in [lateral, spins, visible] {
+        let found = Pretrained::new(machine, &data, &plan(true)).err();
+        assert!(matches!(found, Some(Error::Topology { .. })), "{found:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The kernels do what the reference does: products, samples and whole steps of learning.
 
 use crate::machines::{all, discrete, noise, some_states};
+use harmonium::Error;
 use harmonium::engine::{Arithmetic, Engine};
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Dbm, MultimodalDbm, Pathway, Rbm};
@@ -247,9 +248,13 @@ fn what_nothing_moves_rests() {
 struct StopAfter(usize);
 
 impl Observer for StopAfter {
-    fn updated(&mut self, _: &View<'_, '_>) -> ControlFlow<String> {
+    fn updated(&mut self, _: &View<'_>) -> Result<ControlFlow<String>, Error> {
         self.0 -= 1;
-        if self.0 == 0 { ControlFlow::Break("enough".into()) } else { ControlFlow::Continue(()) }
+        Ok(if self.0 == 0 {
+            ControlFlow::Break("enough".into())
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 }
 

@@ -499,7 +499,7 @@ fn couplings_between_real_units_never_outgrow_their_precision() {
     let mut steps = 0;
     let mut every = Every::new(1, |view| {
         steps += 1;
-        assert!(exact::log_partition(view.machine()).unwrap().is_finite());
+        assert!(exact::log_partition(view.machine().unwrap()).unwrap().is_finite());
         ControlFlow::Continue(())
     });
     let outcome = train(machine, &data, &plan, &mut [&mut every]).unwrap();
@@ -520,9 +520,9 @@ fn observers_see_stop_and_measure() {
     let mut seen = 0;
     let mut every = Every::new(7, |view| {
         seen += 1;
-        assert_eq!(view.n_steps(), 150);
+        assert_eq!(view.progress().n_steps, 150);
         assert!(view.report.update_ratio > 0.0 && view.report.gradient_norm > 0.0);
-        if view.epoch == 35 {
+        if view.epoch() == 35 {
             ControlFlow::Break("enough".into())
         } else {
             ControlFlow::Continue(())
@@ -532,7 +532,7 @@ fn observers_see_stop_and_measure() {
     assert_eq!(outcome.stop, Stop::Observer("enough".into()));
     assert_eq!((outcome.epochs, outcome.steps, seen), (35, 105, 5));
     assert_eq!(history.records().iter().map(|r| r.epoch).collect::<Vec<_>>(), [10, 20, 30]);
-    assert_eq!(history.records()[0].measurements[0].name.as_str(), "train");
+    assert_eq!(history.records()[0].measurements.0[0].name.as_str(), "train");
     // A rate of zero never improves: stopping comes after the patience, and says since when.
     let mut early = EarlyStop::new(metric(), 4);
     let still = Plan { learning_rate: 0.0, ..plan };
@@ -594,8 +594,11 @@ fn resuming_equals_never_having_stopped() {
 struct EachStep<'a>(&'a mut Vec<harmonium::training::Checkpoint>);
 
 impl harmonium::training::Observer for EachStep<'_> {
-    fn updated(&mut self, view: &harmonium::training::View<'_, '_>) -> ControlFlow<String> {
+    fn updated(
+        &mut self,
+        view: &harmonium::training::View<'_>,
+    ) -> Result<ControlFlow<String>, harmonium::Error> {
         self.0.push(view.checkpoint());
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 }

@@ -12,7 +12,7 @@
 )]
 
 mod bad_input;
-mod belief;
+mod dbn;
 mod determinism;
 mod diagnostics;
 mod energy;

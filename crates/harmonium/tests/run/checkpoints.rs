@@ -1,24 +1,28 @@
 //! A checkpoint comes back to the bit, and is a model as well.
 
 use crate::folder::Folder;
-use crate::machines::{Numbers, all, bits, model};
+use crate::machines::{Numbers, all, bits, machine, model};
 use harmonium::Error;
 use harmonium::estimators::Snapshot;
 use harmonium::run::{Model, Overwrite, SavedCheckpoint};
 use harmonium::training::Checkpoint;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 fn saved() -> SavedCheckpoint {
-    let Model { machine, about } = model();
+    let Model { body, about } = model();
     let mut state = Snapshot::default();
     let numbers = &mut Numbers(3);
     state.insert("negative.chains.visible", (0..30).map(|_| numbers.next()).collect());
     state.insert("optimizer.velocity.0", vec![]);
     state.insert("", vec![1.0]);
     state.insert("state.layers.visible.bias", vec![f64::MIN_POSITIVE / 8.0, -0.0, f64::MAX]);
-    let checkpoint = Checkpoint { machine, epoch: 4, batches_done: 17, state };
-    let extra = json!({"best": {"epoch": 2, "value": -1.0 / 3.0}});
-    SavedCheckpoint { checkpoint, about, events_length: u64::MAX - 1, extra }
+    let observers = BTreeMap::from([
+        ("early-stop".to_owned(), json!({"best": [-1.0 / 3.0, 2]})),
+        ("history".to_owned(), json!([{"epoch": 1}])),
+    ]);
+    let checkpoint = Checkpoint { body, stage: None, epoch: 4, batches_done: 17, state, observers };
+    SavedCheckpoint { checkpoint, about, events_length: u64::MAX - 1 }
 }
 
 #[test]
@@ -28,12 +32,13 @@ fn checkpoints_come_back_to_the_bit() {
     let read = SavedCheckpoint::from_bytes(&bytes).unwrap();
     assert_eq!(read, saved);
     assert_eq!(read.to_bytes().unwrap(), bytes);
-    for (name, machine) in all() {
-        let checkpoint = Checkpoint { machine, ..saved.checkpoint.clone() };
+    for (name, original) in all() {
+        let body = original.clone().into();
+        let checkpoint = Checkpoint { body, ..saved.checkpoint.clone() };
         let saved = SavedCheckpoint { checkpoint, ..saved.clone() };
         let read = SavedCheckpoint::from_bytes(&saved.to_bytes().unwrap()).unwrap();
         assert_eq!(read, saved, "{name}");
-        assert_eq!(bits(&read.checkpoint.machine), bits(&saved.checkpoint.machine), "{name}");
+        assert_eq!(bits(machine(&read.checkpoint.body)), bits(&original), "{name}");
     }
 }
 
@@ -54,8 +59,8 @@ fn a_checkpoint_is_a_model_but_not_the_other_way_round() {
     let saved = saved();
     saved.save(&path, Overwrite::No).unwrap();
     assert_eq!(SavedCheckpoint::load(&path).unwrap(), saved);
-    assert_eq!(Model::load(&path).unwrap(), saved.into());
-    model().save(&path, Overwrite::Yes).unwrap();
+    assert_eq!(Model::load(&path).unwrap(), saved.model());
+    model().write(&path, Overwrite::Yes).unwrap();
     let error = SavedCheckpoint::load(&path).unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }));
     assert!(error.to_string().contains("without the state of a training"), "{error}");
@@ -70,7 +75,7 @@ fn write_fuzz_seeds() {
     std::fs::create_dir_all(&folder).unwrap();
     saved().save(folder.join("checkpoint"), Overwrite::Yes).unwrap();
     for (n, (_, machine)) in all().into_iter().enumerate() {
-        let model = Model { machine, ..model() };
-        model.save(folder.join(format!("seed-{n}")), Overwrite::Yes).unwrap();
+        let model = Model { body: machine.into(), ..model() };
+        model.write(folder.join(format!("seed-{n}")), Overwrite::Yes).unwrap();
     }
 }

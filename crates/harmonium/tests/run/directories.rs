@@ -6,16 +6,24 @@ use harmonium::Error;
 use harmonium::estimators::Snapshot;
 use harmonium::run::{Event, Model, Overwrite, RunDirectory, RunWriter};
 use harmonium::training::Checkpoint;
-use serde_json::{Value, json};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 
 fn checkpoint(epoch: u64) -> Checkpoint {
-    Checkpoint { machine: model().machine, epoch, batches_done: 0, state: Snapshot::default() }
+    Checkpoint {
+        body: model().body,
+        stage: None,
+        epoch,
+        batches_done: 0,
+        state: Snapshot::default(),
+        observers: BTreeMap::new(),
+    }
 }
 
 fn save(run: &mut RunWriter, epoch: u64) {
-    run.save_checkpoint(checkpoint(epoch), model().about, Value::Null).unwrap();
+    run.save_checkpoint(checkpoint(epoch), model().about).unwrap();
 }
 
 /// A finished run with everything in it.

@@ -17,7 +17,7 @@ const FOLDER: &str = "HARMONIUM_TEST_FOLDER";
 fn a_full_disk_leaves_the_old_model() {
     let folder = Folder::new();
     let path = folder.join("m.safetensors");
-    model().save(&path, Overwrite::No).unwrap();
+    model().save(&path).unwrap();
     let before = fs::read(&path).unwrap();
     let test = std::env::current_exe().unwrap();
     let limited = "trap '' XFSZ && ulimit -f 8 && exec \"$0\" --exact failing_disk::child --ignored --nocapture";
@@ -37,7 +37,7 @@ fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return println!("skipped: no limit") };
     let path = Path::new(&folder).join("m.safetensors");
     let about = About { config: json!("x".repeat(20_000)), ..About::default() };
-    let error = Model { about, ..model() }.save(&path, Overwrite::Yes).unwrap_err();
+    let error = Model { about, ..model() }.write(&path, Overwrite::Yes).unwrap_err();
     assert!(matches!(error, Error::File { action: "write", .. }), "{error}");
     assert!(error.to_string().contains("m.safetensors"), "{error}");
     assert!(error.hint().contains("unharmed"), "{}", error.hint());
@@ -64,9 +64,9 @@ fn devices_are_never_replaced() {
     let folder = Folder::new();
     let link = folder.join("link");
     std::os::unix::fs::symlink("/dev/full", &link).unwrap();
-    let error = model().save(&link, Overwrite::Yes).unwrap_err();
-    assert!(error.to_string().contains("no regular file"), "{error}");
-    assert!(model().save(folder.path(), Overwrite::Yes).is_err(), "nor are folders");
+    let error = model().write(&link, Overwrite::Yes).unwrap_err();
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+    assert!(model().write(folder.path(), Overwrite::Yes).is_err(), "nor are folders");
 }
 
 #[cfg(unix)]
@@ -74,10 +74,10 @@ fn devices_are_never_replaced() {
 fn a_link_goes_on_pointing_where_it_did() {
     let folder = Folder::new();
     let (link, target) = (folder.join("link"), folder.join("target"));
-    model().save(&target, Overwrite::No).unwrap();
+    model().save(&target).unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let about = About { seed: 99, ..About::default() };
-    Model { about, ..model() }.save(&link, Overwrite::Yes).unwrap();
+    Model { about, ..model() }.write(&link, Overwrite::Yes).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(Model::load(&target).unwrap().about.seed, 99);
 }
@@ -85,7 +85,7 @@ fn a_link_goes_on_pointing_where_it_did() {
 #[test]
 fn a_folder_that_is_not_there_is_named() {
     let folder = Folder::new();
-    let error = model().save(folder.join("none/m.safetensors"), Overwrite::No).unwrap_err();
+    let error = model().save(folder.join("none/m.safetensors")).unwrap_err();
     assert!(error.to_string().contains("none/m.safetensors"), "{error}");
     assert!(error.hint().contains("must exist"), "{}", error.hint());
 }
@@ -96,7 +96,7 @@ fn a_read_only_folder_keeps_the_old_model() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let path = folder.join("m.safetensors");
-    model().save(&path, Overwrite::No).unwrap();
+    model().save(&path).unwrap();
     let mode = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o555);
     if fs::write(folder.join("probe"), "").is_ok() {
@@ -104,7 +104,7 @@ fn a_read_only_folder_keeps_the_old_model() {
         return println!("skipped: this user may write to read-only folders");
     }
     let about = About { seed: 99, ..About::default() };
-    let result = Model { about, ..model() }.save(&path, Overwrite::Yes);
+    let result = Model { about, ..model() }.write(&path, Overwrite::Yes);
     let run = RunDirectory::create(folder.join("run"), Overwrite::No);
     mode(0o755);
     let error = result.unwrap_err();
@@ -123,6 +123,6 @@ fn a_temporary_file_of_a_killed_process_is_no_obstacle() {
         fs::write(folder.join(&name), "half").unwrap();
     }
     let path = folder.join("m.safetensors");
-    model().save(&path, Overwrite::No).unwrap();
+    model().save(&path).unwrap();
     assert_eq!(Model::load(&path).unwrap(), model());
 }

@@ -1,8 +1,10 @@
 //! Machines of every kind of unit and coupling, with numbers that are hard to write in decimal.
 
 use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, Triangle};
-use harmonium::run::{About, Model};
+use harmonium::models::Body;
+use harmonium::run::{About, Memory, Model};
 use harmonium::units::Units;
+use harmonium_data::Reading;
 use serde_json::json;
 
 /// Numbers between -1 and 1 with all 53 bits in use.
@@ -117,7 +119,7 @@ pub(crate) fn all() -> Vec<(String, Machine)> {
 /// A small model with a sparse coupling.
 pub(crate) fn sparse_model() -> Model {
     let found = all().into_iter().find(|m| m.0 == "sparse Spin").unwrap();
-    Model { machine: found.1, about: About::default() }
+    found.1.into()
 }
 
 /// A small model with a description of every sort.
@@ -125,9 +127,20 @@ pub(crate) fn model() -> Model {
     let machine = pair([Units::Gaussian, Units::Binary], [false, true], &mut Numbers(2));
     let config =
         json!({"rule": "pcd", "learning-rate": 0.1, "k": [1, 2.5], "a": {"z": 1, "b": null}});
-    let data = json!({"binarize": "none", "shape": [1, 3], "means": [0.1, 1e-300, -0.0]});
+    let data = Memory {
+        reading: Reading { binarize: Some("none".into()), ..Reading::default() },
+        image: Some((1, 3)),
+        means: vec![0.1, 1e-300, -0.0],
+        ..Memory::default()
+    };
     let about = About { seed: u64::MAX, step: 12, epoch: 3, config, data, ..About::default() };
-    Model { machine, about }
+    Model { body: machine.into(), about }
+}
+
+/// The machine of a model that is one.
+pub(crate) fn machine(body: &Body) -> &Machine {
+    let Body::Machine(machine) = body else { panic!("a {}", body.kind()) };
+    machine
 }
 
 /// Every parameter as bits, with where it stands.

@@ -2,13 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it unwraps nothing")]
 
-mod belief;
 mod checkpoints;
+mod dbn;
 mod directories;
 mod failing_disk;
 mod folder;
 mod hostile;
 mod machines;
 mod model_files;
+mod record;
 mod resume;
 mod uai;

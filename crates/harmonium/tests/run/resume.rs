@@ -1,13 +1,14 @@
 //! Resuming equals never having stopped, byte for byte.
 
 use crate::folder::Folder;
+use harmonium::Error;
 use harmonium::machine::Machine;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::run::{About, Event, Model, Overwrite, RunDirectory, RunWriter};
 use harmonium::training::{Observer, OptimizerKind, Plan, Rule, Stop, Trainer, View, initialise};
 use harmonium_data::{Binarize, Dataset, synthetic};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -24,17 +25,19 @@ struct Scribe<'r> {
 }
 
 impl Observer for Scribe<'_> {
-    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         let step = view.report.step;
-        self.run.append(&Event::Other(json!({"event": "step", "report": view.report}))).unwrap();
+        self.run.append(&Event::Other(json!({"event": "step", "report": view.report})))?;
         if step.is_multiple_of(EVERY) {
-            let about = about(self.plan, step, view.epoch);
-            self.run.save_checkpoint(view.checkpoint(), about, json!({"saved": step})).unwrap();
+            let about = about(self.plan, step, view.epoch());
+            let mut checkpoint = view.checkpoint();
+            checkpoint.observers.insert("scribe".into(), json!({"saved": step}));
+            self.run.save_checkpoint(checkpoint, about)?;
         }
-        match self.dies_after {
+        Ok(match self.dies_after {
             Some(last) if step > last => ControlFlow::Break("killed".into()),
             _ => ControlFlow::Continue(()),
-        }
+        })
     }
 }
 
@@ -59,9 +62,9 @@ fn go_on(
     if stop != Stop::Finished {
         return false;
     }
-    let outcome = trainer.finish(stop);
-    let about = about(plan, outcome.steps, outcome.epochs);
-    run.finish(&Model { machine: outcome.machine, about }).unwrap();
+    let progress = trainer.progress();
+    let about = about(plan, progress.step, progress.epoch);
+    run.finish(&Model { body: trainer.machine().clone().into(), about }).unwrap();
     true
 }
 
@@ -72,7 +75,7 @@ fn start(path: &Path, mut machine: Machine, plan: &Plan, dies_after: Option<u64>
     run.append(&Event::Other(json!({"event": "start"}))).unwrap();
     initialise(&mut machine, &data, plan).unwrap();
     let trainer = Trainer::new(machine, &data, plan).unwrap();
-    run.save_checkpoint(trainer.checkpoint(), about(plan, 0, 0), Value::Null).unwrap();
+    run.save_checkpoint(trainer.checkpoint(), about(plan, 0, 0)).unwrap();
     go_on(trainer, run, plan, dies_after)
 }
 

@@ -103,8 +103,8 @@ fn written_machines_come_back_with_every_energy() {
 
 #[test]
 fn other_units_and_unbounded_factors_cannot_be_written() {
-    let gaussian = crate::machines::model().machine;
-    let error = write_uai(&gaussian).unwrap_err();
+    let gaussian = crate::machines::model();
+    let error = write_uai(crate::machines::machine(&gaussian.body)).unwrap_err();
     assert!(error.to_string().contains("gaussian"), "{error}");
     let strong = ising_torus(4, 200.0).unwrap();
     let error = write_uai(strong.machine()).unwrap_err();

@@ -33,7 +33,7 @@ const WORTH_THREADS: usize = 2_000_000;
 
 /// Means of layers of bits as the kernels hold them, found while the layers were sampled.
 #[derive(Clone, Debug, Default)]
-pub struct TileMeans {
+pub(crate) struct TileMeans {
     /// For each layer those of tile $t$ and row $r$ at `t * n + r`; empty where they are not known.
     layers: Vec<Vec<Wide>>,
 }

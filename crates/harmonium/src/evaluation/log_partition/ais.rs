@@ -41,13 +41,13 @@ pub(crate) fn anneal(
 
 /// Chains from the base to the machine: the weights, and where they ended.
 pub(super) fn forward(
-    search: &Search<'_>,
+    search: &Search,
     betas: &[f64],
     report: &mut Report<'_>,
 ) -> Result<Vec<f64>, Error> {
-    let (machine, stream) = (search.machine, search.stream.fork(2));
+    let (machine, stream) = (search.machine(), search.stream.fork(2));
     let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
-    let mut collapsed = Collapsed::new(machine, &search.engine, &search.base, &search.clamp, &x)?;
+    let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
     let mut weights = anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n));
     let rounding = search.rounding(&mut x)?;
     weights.iter_mut().zip(rounding).for_each(|(w, r)| *w += r);
@@ -55,13 +55,10 @@ pub(super) fn forward(
 }
 
 /// $\ln Z$ by forward chains alone.
-pub(super) fn estimate(
-    search: &Search<'_>,
-    report: &mut Report<'_>,
-) -> Result<LogPartition, Error> {
+pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPartition, Error> {
     let betas = search.schedule(report)?.betas(search.n_betas());
     let summary = Summary::of(&forward(search, &betas, report)?);
-    let log_z = search.base.log_partition(search.machine) + summary.log_mean;
+    let log_z = search.base.log_partition(search.machine()) + summary.log_mean;
     Ok(LogPartition {
         log_z,
         std_error: summary.std_error,

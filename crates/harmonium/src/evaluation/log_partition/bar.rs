@@ -130,21 +130,20 @@ pub(super) struct Climb {
 
 /// Runs the ladders over the rungs `betas`.
 pub(super) fn climb(
-    search: &Search<'_>,
+    search: &Search,
     betas: &[f64],
     climb: &Climb,
     stream: Stream,
     report: &mut Report<'_>,
 ) -> Result<Climbed, Error> {
-    let (machine, clamp) = (search.machine, Clamp::none());
+    let (machine, clamp) = (search.machine(), Clamp::none());
     let (n, n_ladders) = (betas.len(), climb.n_ladders);
     let all = climb.rounds.max(FEWEST_ROUNDS).max(2 * climb.samples);
     let settling = all / SETTLING;
     let rounds = all - settling;
     let mut ladder =
         Tempering::new(machine, n_ladders, betas, search.base.clone(), stream.fork(0))?;
-    let mut collapsed =
-        Collapsed::new(machine, &search.engine, &search.base, &clamp, ladder.replicas())?;
+    let mut collapsed = Collapsed::new(&search.sampler, &search.base, &clamp, ladder.replicas())?;
     let mut samples = State::zeros(machine, n_ladders * climb.samples)?;
     let (mut up, mut down) = (vec![Vec::new(); n * n_ladders], vec![Vec::new(); n * n_ladders]);
     let mut taken = 0;
@@ -184,17 +183,14 @@ pub(super) fn climb(
 }
 
 /// $\ln Z$ by parallel tempering and Bennett's ratio between neighbours.
-pub(super) fn estimate(
-    search: &Search<'_>,
-    report: &mut Report<'_>,
-) -> Result<LogPartition, Error> {
+pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPartition, Error> {
     let schedule = search.schedule(report)?;
     let n_ladders = search.n_ladders(Method::Bar);
     let n_rungs = search.settings.betas.unwrap_or_else(|| schedule.rungs());
     let rounds = search.tempering_sweeps(Method::Bar) / (n_ladders * n_rungs);
     let how = Climb { n_ladders, rounds, samples: 0 };
     let found = climb(search, &schedule.betas(n_rungs), &how, search.stream.fork(4), report)?;
-    let log_z = search.base.log_partition(search.machine) + found.log_ratio;
+    let log_z = search.base.log_partition(search.machine()) + found.log_ratio;
     let margin = student(n_ladders - 1) * found.std_error;
     Ok(LogPartition {
         log_z,

@@ -20,11 +20,11 @@ pub(crate) use ais::anneal;
 pub(crate) use sandwich::Sides;
 pub(crate) use weights::Z as MARGIN;
 
-use crate::engine::{Arithmetic, Engine};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Base, Machine, State};
-use crate::sampling::{Clamp, Collapsed, independent};
+use crate::sampling::{Clamp, Collapsed, Sampler, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
 use serde::Serialize;
@@ -208,9 +208,8 @@ impl Report<'_> {
 }
 
 /// One search for $\ln Z$.
-struct Search<'a> {
-    machine: &'a Machine,
-    engine: Engine,
+struct Search {
+    sampler: Sampler,
     base: Base,
     clamp: Clamp,
     settings: Settings,
@@ -220,7 +219,11 @@ struct Search<'a> {
     ease: usize,
 }
 
-impl Search<'_> {
+impl Search {
+    fn machine(&self) -> &Machine {
+        self.sampler.machine()
+    }
+
     fn n_betas(&self) -> usize {
         self.settings.betas.unwrap_or(BETAS * self.ease)
     }
@@ -253,18 +256,18 @@ impl Search<'_> {
     /// decides, and it is largest where weights are wild. Nothing of these chains is used again.
     fn choose_base(&mut self) -> Result<(), Error> {
         let bases =
-            [self.base.clone(), Base::of_middle(self.machine)?, Base::uniform(self.machine)];
+            [self.base.clone(), Base::of_middle(self.machine())?, Base::uniform(self.machine())];
         let n = (self.n_betas() / 20).clamp(PILOT_BETAS.0, PILOT_BETAS.1);
         let n_chains = self.n_chains().min(PILOT_CHAINS);
         let betas: Vec<f64> = (0..n).map(|k| k as f64 / (n - 1) as f64).collect();
         let mut best = f64::NEG_INFINITY;
         for (k, base) in (0..).zip(bases) {
             let stream = self.stream.fork(4).fork(k);
-            let mut x = independent(self.machine, &base, n_chains, stream.fork(0))?;
-            let mut collapsed = Collapsed::new(self.machine, &self.engine, &base, &self.clamp, &x)?;
+            let mut x = independent(self.machine(), &base, n_chains, stream.fork(0))?;
+            let mut collapsed = Collapsed::new(&self.sampler, &base, &self.clamp, &x)?;
             let weights = ais::anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
             let mean = weights.iter().sum::<f64>() / n_chains as f64;
-            let found = base.log_partition(self.machine) + mean;
+            let found = base.log_partition(self.machine()) + mean;
             if found > best {
                 (best, self.base) = (found, base);
             }
@@ -272,16 +275,16 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// $\ln p^*(x_K)$ of the machine minus that of the engine's rounded one: the last step of
+    /// $\ln p^*(x_K)$ of the machine minus that of the sampler's rounded one: the last step of
     /// chains that were led through rounded machines, and the first of those that go back.
     fn rounding(&self, x: &mut State) -> Result<Vec<f64>, Error> {
         let one = vec![1.0; x.n_rows()];
-        let mut density = |engine: &Engine| {
-            let collapsed = Collapsed::new(self.machine, engine, &self.base, &self.clamp, x);
+        let mut density = |sampler: &Sampler| {
+            let collapsed = Collapsed::new(sampler, &self.base, &self.clamp, x);
             collapsed.map(|mut c| c.log_densities(x, &[&one]).swap_remove(0))
         };
-        let rounded = density(&self.engine)?;
-        let exact = density(&Engine::new(self.machine))?;
+        let rounded = density(&self.sampler)?;
+        let exact = density(&Sampler::new(self.machine().clone(), Arithmetic::F64))?;
         Ok(exact.iter().zip(&rounded).map(|(a, b)| a - b).collect())
     }
 
@@ -307,7 +310,7 @@ impl Search<'_> {
     fn run(&self, method: Method, tell: Progress<'_>) -> Result<LogPartition, Error> {
         let report = &mut Report { done: 0, total: self.work(method), tell };
         match method {
-            Method::Exact => exact::log_partition(self.machine).map(LogPartition::exactly),
+            Method::Exact => exact::log_partition(self.machine()).map(LogPartition::exactly),
             Method::Ais => ais::estimate(self, report),
             Method::Bar => bar::estimate(self, report),
             Method::Sandwich => sandwich::estimate(self, report),
@@ -351,13 +354,12 @@ pub fn log_partition(
         Some(method) => method,
         None => choose(machine)?,
     };
-    let precision = match settings.precision {
+    let arithmetic = match settings.precision {
         Arithmetic::I16 if !rounds_alike(machine) || method == Method::Bar => Arithmetic::F32,
-        precision => precision,
+        arithmetic => arithmetic,
     };
     let mut search = Search {
-        machine,
-        engine: Engine::with_arithmetic(machine, precision),
+        sampler: Sampler::new(machine.clone(), arithmetic),
         base: match &settings.means {
             Some(means) => Base::from_visible_means(machine, means)?,
             None => Base::of_biases(machine),
@@ -402,7 +404,7 @@ fn rounds_alike(machine: &Machine) -> bool {
     bits && !machine.layer_ids().any(|l| machine.has_lateral(l))
 }
 
-impl Search<'_> {
+impl Search {
     /// Twice the work: longer ladders, more chains where the margins are wide, else more
     /// temperatures.
     fn double(&mut self, found: &LogPartition) {

@@ -21,29 +21,29 @@ use crate::sampling::Collapsed;
 const EXACT_LOG2_TERMS: f64 = 22.0;
 
 /// Whether the backward chains start at exact samples.
-pub(super) fn starts(search: &Search<'_>) -> Starts {
-    let terms = exact::log2_states(search.machine);
+pub(super) fn starts(search: &Search) -> Starts {
+    let terms = exact::log2_states(search.machine());
     if terms <= EXACT_LOG2_TERMS { Starts::Exact } else { Starts::Tempered }
 }
 
 /// Samples of the machine, one for each chain.
 fn draw(
-    search: &Search<'_>,
+    search: &Search,
     schedule: &Schedule,
     starts: Starts,
     report: &mut Report<'_>,
 ) -> Result<(State, Option<f64>), Error> {
     let (n, stream) = (search.n_chains(), search.stream.fork(3));
     if starts == Starts::Exact {
-        return Ok((exact::samples(search.machine, n, stream.fork(0))?, None));
+        return Ok((exact::samples(search.machine(), n, stream.fork(0))?, None));
     }
     let n_ladders = search.n_ladders(Method::Sandwich);
     let betas = schedule.betas(schedule.rungs());
     let rounds = search.tempering_sweeps(Method::Sandwich) / (n_ladders * betas.len());
     let how = Climb { n_ladders, rounds, samples: n.div_ceil(n_ladders) };
     let found = climb(search, &betas, &how, stream.fork(0), report)?;
-    let mut x = State::zeros(search.machine, n)?;
-    for l in search.machine.layer_ids() {
+    let mut x = State::zeros(search.machine(), n)?;
+    for l in search.machine().layer_ids() {
         for row in 0..n {
             x.set_row(l, row, found.samples.row(l, row))?;
         }
@@ -52,23 +52,19 @@ fn draw(
 }
 
 /// $\ln Z$ from both sides.
-pub(super) fn estimate(
-    search: &Search<'_>,
-    report: &mut Report<'_>,
-) -> Result<LogPartition, Error> {
+pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPartition, Error> {
     let schedule = search.schedule(report)?;
     let betas = schedule.betas(search.n_betas());
     let up = forward(search, &betas, report)?;
     let starts = starts(search);
     let (mut x, least_swaps) = draw(search, &schedule, starts, report)?;
-    let mut collapsed =
-        Collapsed::new(search.machine, &search.engine, &search.base, &search.clamp, &x)?;
+    let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
     let backwards: Vec<f64> = betas.iter().rev().copied().collect();
     let stream = search.stream.fork(3).fork(1);
     let rounding = search.rounding(&mut x)?;
     let mut down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut |n| report.add(n));
     down.iter_mut().zip(rounding).for_each(|(w, r)| *w -= r);
-    let base = search.base.log_partition(search.machine);
+    let base = search.base.log_partition(search.machine());
     let sides = Sides::new(&up, &down, collapsed.is_reversible());
     Ok(LogPartition {
         log_z: base + sides.middle,

@@ -82,11 +82,11 @@ fn pilot(betas: usize) -> usize {
 }
 
 /// Measures $g$ by annealing a few chains.
-pub(super) fn measure(search: &Search<'_>, report: &mut Report<'_>) -> Result<Schedule, Error> {
-    let (machine, stream, clamp) = (search.machine, search.stream.fork(1), Clamp::none());
+pub(super) fn measure(search: &Search, report: &mut Report<'_>) -> Result<Schedule, Error> {
+    let (machine, stream, clamp) = (search.machine(), search.stream.fork(1), Clamp::none());
     let n = pilot(search.n_betas());
     let mut x = independent(machine, &search.base, CHAINS, stream.fork(0))?;
-    let mut collapsed = Collapsed::new(machine, &search.engine, &search.base, &clamp, &x)?;
+    let mut collapsed = Collapsed::new(&search.sampler, &search.base, &clamp, &x)?;
     let mut steps = Vec::with_capacity(n - 1);
     for k in 1..n {
         let beta = |k: usize| k as f64 / (n - 1) as f64;

@@ -8,13 +8,14 @@ use harmonium::exact;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Dbn, Directed, Rbm};
 use harmonium::optim::Schedule;
+use harmonium::progress::Silent;
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{
     Clamp, DbnEngine, DbnState, Label, Pass, TopSums, generate, gibbs, recognise,
 };
 use harmonium::training::{
-    DbnShape, Plan, Rule, Source, Stack, Trainer, UpDown, initialise, sleep_gradient, train,
-    train_dbn, wake_gradient,
+    DbnLearner, DbnShape, EpochData, Learner, Plan, Rule, Stack, Trainer, UpDown, drive,
+    initialise, sleep_gradient, train, wake_gradient,
 };
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table, synthetic};
@@ -441,11 +442,17 @@ fn shape(hidden: &[usize], n_classes: usize) -> DbnShape {
     DbnShape { visible: (B, 9), hidden: hidden.to_vec(), n_classes }
 }
 
+/// A network learned layer by layer, without refinement.
+fn stacked(shape: DbnShape, data: &Dataset, plan: &Plan) -> Dbn {
+    let mut learner = DbnLearner::new(shape, data, plan, &Plan::for_epochs(0)).unwrap();
+    drive(&mut learner, &mut [], &mut Silent).unwrap();
+    learner.dbn().unwrap()
+}
+
 #[test]
 fn the_first_layer_is_the_rbm_that_would_be_trained_alone() {
     let data = bars();
-    let stack = Stack::new(shape(&[5, 4], 0), &data, &plan()).unwrap();
-    let dbn = train_dbn(&stack, &mut []).unwrap();
+    let dbn = stacked(shape(&[5, 4], 0), &data, &plan());
     let alone = train(Rbm::binary(9, 5).unwrap().into_machine(), &data, &plan(), &mut []).unwrap();
     let first = &dbn.directed()[0];
     assert!(first.is_tied());
@@ -494,6 +501,7 @@ fn stopping_inside_a_layer_and_going_on_changes_nothing() {
     let plan = stack.plan(2);
     let mut whole = Trainer::new(machine.clone(), samples.presented(), &plan).unwrap();
     whole.run(&mut []).unwrap();
+    let samples = stack.data(&dbn);
     let mut part = Trainer::new(machine, samples.presented(), &plan).unwrap();
     let mut stop =
         harmonium::training::Every::new(13, |_: &_| std::ops::ControlFlow::Break("enough".into()));
@@ -507,8 +515,7 @@ fn stopping_inside_a_layer_and_going_on_changes_nothing() {
 #[test]
 fn stopping_inside_the_refinement_and_going_on_changes_nothing() {
     let data = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
-    let stack = Stack::new(shape(&[5, 4], 2), &data, &plan()).unwrap();
-    let dbn = train_dbn(&stack, &mut []).unwrap();
+    let dbn = stacked(shape(&[5, 4], 2), &data, &plan());
     for rule in [Rule::Cd, Rule::Pcd, Rule::Pt] {
         let plan = Plan { epochs: 6, rule, replicas: 3, ..plan() };
         let mut whole = UpDown::new(dbn.clone(), &data, &plan).unwrap();

@@ -3,11 +3,10 @@
 use crate::folder::Folder;
 use harmonium::Error;
 use harmonium::models::{Dbn, Directed};
-use harmonium::run::{
-    About, DbnModel, Event, Model, Overwrite, RunDirectory, RunWriter, SavedDbnCheckpoint, Stored,
-};
+use harmonium::progress::Silent;
+use harmonium::run::{About, Event, Model, Overwrite, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{
-    DbnCheckpoint, DbnShape, Observer, Plan, Stack, Stage, Stop, Trainer, UpDown, View, train_dbn,
+    DbnLearner, DbnShape, Learner, Observer, Plan, Stop, UpDown, View, drive,
 };
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Labels, synthetic};
@@ -35,7 +34,9 @@ fn shape() -> DbnShape {
 
 fn stacked() -> Dbn {
     let data = data();
-    train_dbn(&Stack::new(shape(), &data, &plan()).unwrap(), &mut []).unwrap()
+    let mut learner = DbnLearner::new(shape(), &data, &plan(), &Plan::for_epochs(0)).unwrap();
+    drive(&mut learner, &mut [], &mut Silent).unwrap();
+    learner.dbn().unwrap()
 }
 
 fn refined() -> UpDown<'static> {
@@ -51,41 +52,43 @@ fn about() -> About {
     About { seed: 3, step: 12, epoch: 4, config: json!({"b": 1, "a": 2}), ..About::default() }
 }
 
+fn model(dbn: Dbn) -> Model {
+    Model { body: dbn.into(), about: about() }
+}
+
 #[test]
 fn networks_come_back_to_the_bit() {
     for dbn in [stacked(), refined().dbn().clone()] {
-        let model = DbnModel { dbn, about: about() };
+        let model = model(dbn);
         let bytes = model.to_bytes().unwrap();
-        assert_eq!(DbnModel::from_bytes(&bytes).unwrap(), model);
-        assert_eq!(DbnModel::from_bytes(&bytes).unwrap().to_bytes().unwrap(), bytes);
-        assert_eq!(Stored::from_bytes(&bytes).unwrap(), Stored::Dbn(Box::new(model)));
-        let error = Model::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("`dbn`"), "{error}");
+        assert_eq!(Model::from_bytes(&bytes).unwrap(), model);
+        assert_eq!(Model::from_bytes(&bytes).unwrap().to_bytes().unwrap(), bytes);
+        assert_eq!(model.body.kind(), "dbn");
     }
 }
 
 #[test]
 fn what_is_tied_is_written_once() {
-    let tied = DbnModel { dbn: stacked(), about: about() }.to_bytes().unwrap();
-    let untied = DbnModel { dbn: refined().dbn().clone(), about: about() }.to_bytes().unwrap();
+    let tied = model(stacked()).to_bytes().unwrap();
+    let untied = model(refined().dbn().clone()).to_bytes().unwrap();
     assert!(untied.len() > tied.len() + 8 * (9 * 5 + 5 * 4));
 }
 
 #[test]
 fn checkpoints_come_back_to_the_bit() {
-    let checkpoint = refined().checkpoint();
-    let extra = json!({"seconds": 1.5});
-    let saved = SavedDbnCheckpoint { checkpoint, about: about(), events_length: 77, extra };
+    let mut checkpoint = refined().checkpoint();
+    checkpoint.observers.insert("clock".into(), json!({"seconds": 1.5}));
+    let saved = SavedCheckpoint { checkpoint, about: about(), events_length: 77 };
     let bytes = saved.to_bytes().unwrap();
-    assert_eq!(SavedDbnCheckpoint::from_bytes(&bytes).unwrap(), saved);
-    assert_eq!(DbnModel::from_bytes(&bytes).unwrap().dbn, saved.checkpoint.dbn);
-    let model = DbnModel { dbn: stacked(), about: about() }.to_bytes().unwrap();
-    assert!(SavedDbnCheckpoint::from_bytes(&model).is_err());
+    assert_eq!(SavedCheckpoint::from_bytes(&bytes).unwrap(), saved);
+    assert_eq!(Model::from_bytes(&bytes).unwrap(), saved.model());
+    let model = model(stacked()).to_bytes().unwrap();
+    assert!(SavedCheckpoint::from_bytes(&model).is_err());
 }
 
 /// The error for a file whose header and description were changed.
 fn changed(change: impl FnOnce(&mut Value, &mut Value)) -> Error {
-    let bytes = DbnModel { dbn: refined().dbn().clone(), about: about() }.to_bytes().unwrap();
+    let bytes = model(refined().dbn().clone()).to_bytes().unwrap();
     let n = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
     let mut header: Value = serde_json::from_slice(&bytes[8..8 + n]).unwrap();
     let text = header["__metadata__"]["harmonium"].as_str().unwrap();
@@ -94,7 +97,7 @@ fn changed(change: impl FnOnce(&mut Value, &mut Value)) -> Error {
     header["__metadata__"]["harmonium"] = Value::String(description.to_string());
     let header = header.to_string();
     let length = (header.len() as u64).to_le_bytes();
-    DbnModel::from_bytes(&[&length[..], header.as_bytes(), &bytes[8 + n..]].concat()).unwrap_err()
+    Model::from_bytes(&[&length[..], header.as_bytes(), &bytes[8 + n..]].concat()).unwrap_err()
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn hostile_files_are_errors_that_say_where() {
         let text = error.to_string();
         assert!(text.contains(words) && !error.hint().is_empty(), "{text:?} lacks {words:?}");
     };
-    says(changed(|_, d| d["kind"] = json!("machine")), "only `dbn`");
+    says(changed(|_, d| d["kind"] = json!("machine")), "does not describe a machine");
     says(changed(|_, d| d["format_version"] = json!(99)), "version 99");
     says(changed(|_, d| d["surprise"] = json!(1)), "surprise");
     says(changed(|_, d| d["directed"] = json!([])), "belongs to no layer");
@@ -126,9 +129,9 @@ fn hostile_files_are_errors_that_say_where() {
 
 #[test]
 fn every_prefix_is_an_error() {
-    let bytes = DbnModel { dbn: stacked(), about: about() }.to_bytes().unwrap();
+    let bytes = model(stacked()).to_bytes().unwrap();
     for n in (0..bytes.len()).step_by(7) {
-        assert!(Stored::from_bytes(&bytes[..n]).is_err(), "{n} bytes");
+        assert!(Model::from_bytes(&bytes[..n]).is_err(), "{n} bytes");
     }
 }
 
@@ -142,89 +145,49 @@ fn a_file_whose_layers_do_not_meet_is_no_network() {
 /// Writes an event per step and a checkpoint every few, and dies after some steps.
 struct Scribe<'r> {
     run: &'r mut RunWriter,
-    dbn: &'r Dbn,
     /// Steps left until it dies.
-    left: &'r mut Option<u64>,
-}
-
-/// Counts a step; whether to go on.
-fn goes_on(left: &mut Option<u64>) -> bool {
-    if let Some(left) = left {
-        *left = left.saturating_sub(1);
-    }
-    *left != Some(0)
+    left: Option<u64>,
 }
 
 impl Observer for Scribe<'_> {
-    fn updated(&mut self, view: &View<'_, '_>) -> ControlFlow<String> {
-        self.run
-            .append(&Event::Other(json!({"stage": self.dbn.depth(), "report": view.report})))
-            .unwrap();
-        if view.report.step.is_multiple_of(EVERY) {
-            let checkpoint = DbnCheckpoint::of_layer(self.dbn, view.checkpoint()).unwrap();
-            self.run.save_dbn_checkpoint(checkpoint, about(), Value::Null).unwrap();
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        let (stage, report) = (view.stage(), view.report);
+        self.run.append(&Event::Other(json!({"stage": stage, "report": report})))?;
+        if report.step.is_multiple_of(EVERY) {
+            self.run.save_checkpoint(view.checkpoint(), about())?;
         }
-        if goes_on(self.left) {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break("died".into())
-        }
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        Ok(match self.left {
+            Some(0) => ControlFlow::Break("died".into()),
+            _ => ControlFlow::Continue(()),
+        })
     }
 }
 
 /// Trains all stages from where the run is; dies after some steps.
 fn go(path: &Path, dies_after: Option<u64>) -> bool {
-    let (data, mut left) = (data(), dies_after);
-    let stack = Stack::new(shape(), &data, &plan()).unwrap();
+    let data = data();
     let (mut run, saved) = if path.exists() {
         let mut run = RunDirectory::resume(path).unwrap();
-        let saved = run.directory().last_dbn_checkpoint().unwrap();
+        let saved = run.directory().last_checkpoint().unwrap();
         run.truncate_events(saved.as_ref().map_or(0, |s| s.events_length)).unwrap();
-        (run, saved.map(|s| s.checkpoint))
+        (run, saved)
     } else {
         let mut run = RunDirectory::create(path, Overwrite::No).unwrap();
         run.write_config("# the plan\n").unwrap();
         (run, None)
     };
-    let mut refine_from = saved.clone().filter(|c| c.stage == Stage::Refine);
-    let mut dbn = saved.as_ref().map_or_else(|| stack.first().unwrap(), |c| c.dbn.clone());
-    let mut from = saved.filter(|c| c.stage != Stage::Refine).map(|c| c.to_layer());
-    while refine_from.is_none() {
-        let samples = stack.data(&dbn);
-        let plan = stack.plan(dbn.depth());
-        let trainer = match from.take() {
-            Some(c) => Trainer::resume(&c, samples.presented(), &plan),
-            None => {
-                Trainer::new(stack.initial(&dbn, &samples).unwrap(), samples.presented(), &plan)
-            }
-        };
-        let mut trainer = trainer.unwrap();
-        let mut scribe = Scribe { run: &mut run, dbn: &dbn, left: &mut left };
-        if trainer.run(&mut [&mut scribe]).unwrap() != Stop::Finished {
-            return false;
-        }
-        let (directed, _) = dbn.into_parts();
-        dbn = Dbn::new(directed, trainer.machine().clone()).unwrap();
-        if stack.is_complete(&dbn) {
-            break;
-        }
-        dbn = stack.next(dbn).unwrap();
-    }
-    let mut up_down = match refine_from.take() {
-        Some(c) => UpDown::resume(&c, &data, &plan()).unwrap(),
-        None => UpDown::new(dbn, &data, &plan()).unwrap(),
+    let (plan, shape) = (plan(), shape());
+    let learner = match &saved {
+        Some(saved) => DbnLearner::resume(&saved.checkpoint, shape, &data, &plan, &plan),
+        None => DbnLearner::new(shape, &data, &plan, &plan),
     };
-    while !up_down.is_done() {
-        let report = up_down.step().unwrap();
-        run.append(&Event::Other(json!({"stage": "refine", "report": report}))).unwrap();
-        if report.step.is_multiple_of(EVERY) {
-            run.save_dbn_checkpoint(up_down.checkpoint(), about(), Value::Null).unwrap();
-        }
-        if !goes_on(&mut left) {
-            return false;
-        }
+    let mut learner = learner.unwrap();
+    let mut scribe = Scribe { run: &mut run, left: dies_after };
+    if drive(&mut learner, &mut [&mut scribe], &mut Silent).unwrap() != Stop::Finished {
+        return false;
     }
-    run.finish_dbn(&DbnModel { dbn: up_down.dbn().clone(), about: about() }).unwrap();
+    run.finish(&model(learner.dbn().unwrap())).unwrap();
     true
 }
 

@@ -1,0 +1,182 @@
+//! Features: what the hidden units say about each row, exactly where their posterior factorises, by
+//! mean field elsewhere, by the recognition distribution in a deep belief network.
+
+use super::sample::array;
+use super::{arithmetic, pieces};
+use crate::engine::Arithmetic;
+use crate::error::Error;
+use crate::machine::{LayerId, Machine, Role};
+use crate::models::{Body, Dbn};
+use crate::progress::{Listener, Silent, tell};
+use crate::random::Stream;
+use crate::run::Model;
+use crate::sampling::{DbnSampler, DbnState, Inference, MeanField, Pass, Sampler, TopSums};
+use crate::schema::Feed;
+use harmonium_data::Dataset;
+use ndarray::Array2;
+
+/// Rows inferred at a time.
+const ROWS: usize = 512;
+
+/// How features are extracted.
+#[derive(Clone, Debug, Default)]
+pub struct Extracting {
+    /// The hidden layer; all of them side by side unless given.
+    pub layer: Option<String>,
+    /// The arithmetic; by default single precision.
+    pub arithmetic: Option<Arithmetic>,
+}
+
+/// Means of hidden units, a row for each row of data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    /// The means, the hidden layers side by side.
+    pub values: Array2<f64>,
+    /// Rows for which mean field had not converged.
+    pub unconverged: usize,
+}
+
+impl Model {
+    /// The means of all hidden units given each row.
+    ///
+    /// # Errors
+    ///
+    /// If the model has no hidden units, the data does not fit, or memory ends.
+    pub fn features(&self, data: &Dataset) -> Result<Array2<f64>, Error> {
+        Ok(self.features_with(data, &Extracting::default(), &mut Silent)?.values)
+    }
+
+    /// The same for one layer, and with everything that can be set.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such hidden layer, the data does not fit, memory ends, or the listener cancels.
+    pub fn features_with(
+        &self,
+        data: &Dataset,
+        extracting: &Extracting,
+        listener: &mut dyn Listener,
+    ) -> Result<Features, Error> {
+        let layers = self.hidden_layers(extracting.layer.as_deref())?;
+        let arithmetic = arithmetic(extracting.arithmetic, Arithmetic::F32);
+        let hidden = self.body.hidden();
+        let n_columns = layers.iter().map(|&l| hidden[l].len()).sum();
+        let mut features = Rows::default();
+        match &self.body {
+            Body::Machine(machine) => {
+                let sampler = Sampler::new(machine.clone(), arithmetic);
+                self.each_piece(data, machine, listener, |batch| {
+                    features.add_machine(&sampler, batch, &layers)
+                })?;
+            }
+            Body::Dbn(dbn) => {
+                let sampler = DbnSampler::new(dbn.clone(), arithmetic);
+                let sums = TopSums::new(dbn)?;
+                let data_layers = self.data_layers()?;
+                self.each_piece(data, &data_layers, listener, |batch| {
+                    let x = DbnState::from_batch(dbn, batch)?;
+                    features.add_dbn(&sampler, &sums, x, &layers)
+                })?;
+            }
+        }
+        let Rows { values, unconverged } = features;
+        Ok(Features { values: array(data.n_rows(), n_columns, values), unconverged })
+    }
+
+    /// The places of the hidden layers named among all of them.
+    fn hidden_layers(&self, name: Option<&str>) -> Result<Vec<usize>, Error> {
+        let names: Vec<&str> = self.body.hidden().iter().map(|l| l.name.as_str()).collect();
+        let all = (0..names.len()).filter(|&l| name.is_none_or(|name| names[l] == name));
+        let chosen: Vec<usize> = all.collect();
+        if chosen.is_empty() {
+            let name = name.unwrap_or_default().to_owned();
+            return Err(Error::NoHidden { name, layers: names.join(", ") });
+        }
+        Ok(chosen)
+    }
+
+    /// Calls `work` with the rows, some at a time.
+    fn each_piece(
+        &self,
+        data: &Dataset,
+        machine: &Machine,
+        listener: &mut dyn Listener,
+        mut work: impl FnMut(&crate::machine::Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let feed = Feed::new(machine, &self.schema(data)?, data)?;
+        for rows in pieces(data.n_rows(), ROWS) {
+            let end = rows.end;
+            work(&feed.batch(rows, Stream::new(0)))?;
+            tell(listener, "rows", end as u64, data.n_rows() as u64)?;
+        }
+        Ok(())
+    }
+}
+
+/// Features while they are gathered.
+#[derive(Default)]
+struct Rows {
+    values: Vec<f64>,
+    unconverged: usize,
+}
+
+impl Rows {
+    fn add_machine(
+        &mut self,
+        sampler: &Sampler,
+        batch: &crate::machine::Batch,
+        layers: &[usize],
+    ) -> Result<(), Error> {
+        let machine = sampler.machine();
+        let mut x = batch.to_state(machine)?;
+        let found = sampler.infer(batch.clamp(), &mut x, MeanField::default())?;
+        if let Inference::MeanField(report) = found {
+            self.unconverged += report.unconverged;
+        }
+        let hidden: Vec<LayerId> =
+            machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden).collect();
+        for row in 0..x.n_rows() {
+            layers.iter().for_each(|&l| self.values.extend_from_slice(x.row(hidden[l], row)));
+        }
+        Ok(())
+    }
+
+    fn add_dbn(
+        &mut self,
+        sampler: &DbnSampler,
+        sums: &TopSums,
+        mut x: DbnState,
+        layers: &[usize],
+    ) -> Result<(), Error> {
+        let dbn: &Dbn = sampler.dbn();
+        let found = sampler.means(sums, &mut x, layers)?;
+        for row in 0..x.n_rows() {
+            for (&l, means) in layers.iter().zip(&found) {
+                let len = dbn.layer(l + 1).len();
+                self.values.extend_from_slice(&means[row * len..(row + 1) * len]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DbnSampler {
+    /// The means of hidden layers, numbered from 0, in all rows: those of the recognition
+    /// distribution, and of the top RBM given them.
+    pub(crate) fn means(
+        &self,
+        sums: &TopSums,
+        x: &mut DbnState,
+        layers: &[usize],
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        self.recognise(x, Pass::Means)?;
+        let dbn = self.dbn();
+        let of = |&l: &usize| {
+            if l + 1 < dbn.depth() {
+                return Ok(x.layer(l + 1).to_vec());
+            }
+            Ok(sums.hidden_means(&x.to_top(dbn)?, &x.labels()))
+        };
+        layers.iter().map(of).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! What is known of each sample: observed values that are held while the rest is sampled.
+
+use crate::error::Error;
+use crate::machine::{Base, Clamp, LayerId, Machine, State};
+use crate::models::{Body, Dbn};
+use crate::random::Stream;
+use crate::run::Model;
+use crate::sampling::{Chains, independent};
+use crate::schema::Feed;
+use harmonium_data::Dataset;
+use ndarray::ArrayView2;
+
+/// A model with part of each sample given; see [`Model::given`] and [`Model::of_class`].
+pub struct Given<'m> {
+    pub(super) model: &'m Model,
+    pub(super) known: Known,
+}
+
+/// What is known.
+pub(super) enum Known {
+    /// Nothing: free samples.
+    Nothing,
+    /// The observed part of a number of rows, in the machine that is sampled.
+    Rows { values: State, clamp: Clamp },
+    /// The class of the labels.
+    Class(usize),
+}
+
+impl Model {
+    /// Holds what `data` observes while the rest is sampled or completed. Where `observed` is given it
+    /// says which cells count (one row holds for all rows); missing cells never do.
+    ///
+    /// # Errors
+    ///
+    /// If the data or the mask does not fit, or the model is a deep belief network, of which only the
+    /// class can be given.
+    pub fn given(
+        &self,
+        data: &Dataset,
+        observed: Option<ArrayView2<'_, bool>>,
+    ) -> Result<Given<'_>, Error> {
+        let Body::Machine(machine) = &self.body else {
+            return Err(Error::Topology {
+                model: "sampling with part of a sample given",
+                expected: "a machine whose visible units can be held",
+                found: "a deep belief network can only be given a class".into(),
+            });
+        };
+        let masked = observed.map(|mask| masked(data, mask)).transpose()?;
+        let data = masked.as_ref().unwrap_or(data);
+        let feed = Feed::new(machine, &self.schema(data)?, data)?;
+        let batch = feed.batch(0..data.n_rows(), Stream::new(0));
+        let values = batch.to_state(machine)?;
+        Ok(Given { model: self, known: Known::Rows { values, clamp: batch.clamp().clone() } })
+    }
+
+    /// Holds the label at a class, by its name.
+    ///
+    /// # Errors
+    ///
+    /// If the model has learned no labels, or none of that name.
+    pub fn of_class(&self, name: &str) -> Result<Given<'_>, Error> {
+        let classes = &self.about.data.classes;
+        if self.labels().is_none() || classes.is_empty() {
+            return Err(Error::NoClass { name: name.into(), classes: String::new() });
+        }
+        let class = classes.iter().position(|c| c == name);
+        let class = class
+            .ok_or_else(|| Error::NoClass { name: name.into(), classes: classes.join(", ") })?;
+        Ok(Given { model: self, known: Known::Class(class) })
+    }
+
+    /// The layer of labels in the machine that is sampled, if labels were learned.
+    pub(super) fn labels(&self) -> Option<LayerId> {
+        match &self.body {
+            Body::Machine(machine) => {
+                machine.visible_layers().into_iter().find(|&l| machine.layer(l).name == "labels")
+            }
+            Body::Dbn(dbn) => dbn.labels().map(|_| Dbn::LABELS),
+        }
+    }
+}
+
+impl Given<'_> {
+    /// Chains of the machine that is sampled, `n` for each given row or `n` free ones, and what they
+    /// hold.
+    pub(super) fn start(&self, n: usize, stream: Stream) -> Result<(State, Clamp), Error> {
+        let machine = self.model.top();
+        match &self.known {
+            Known::Nothing => {
+                Ok((Chains::new(machine, n, stream.fork(0))?.into_state(), Clamp::none()))
+            }
+            Known::Class(class) => {
+                let mut x = Chains::new(machine, n, stream.fork(0))?.into_state();
+                let labels = self.model.labels().unwrap_or(Dbn::LABELS);
+                let one: Vec<f64> = (0..machine.layer(labels).len())
+                    .map(|k| f64::from(u8::from(k == *class)))
+                    .collect();
+                for row in 0..n {
+                    x.set_row(labels, row, &one)?;
+                }
+                Ok((x, Clamp::layers([labels])))
+            }
+            Known::Rows { values, clamp } => {
+                let rows: Vec<usize> =
+                    (0..values.n_rows()).flat_map(|row| std::iter::repeat_n(row, n)).collect();
+                let x = observed(machine, values, clamp, &rows, stream)?;
+                Ok((x, clamp.select_rows(&rows)))
+            }
+        }
+    }
+}
+
+/// Chains that start at the observed values of the rows named, the rest drawn from the biases.
+fn observed(
+    machine: &Machine,
+    values: &State,
+    clamp: &Clamp,
+    rows: &[usize],
+    stream: Stream,
+) -> Result<State, Error> {
+    let base = Base::of_biases(machine);
+    let mut x = independent(machine, &base, rows.len(), stream.fork(0))?;
+    for l in machine.visible_layers() {
+        let group = machine.layer(l).units.group();
+        for (row, &of) in rows.iter().enumerate() {
+            let mut cells = x.row(l, row).to_vec();
+            for (i, (cell, value)) in cells.iter_mut().zip(values.row(l, of)).enumerate() {
+                if clamp.holds(l, of, i / group) {
+                    *cell = *value;
+                }
+            }
+            x.set_row(l, row, &cells)?;
+        }
+    }
+    Ok(x)
+}
+
+fn masked(_data: &Dataset, _observed: ArrayView2<'_, bool>) -> Result<Dataset, Error> {
+    todo!("Dataset::with_mask")
+}

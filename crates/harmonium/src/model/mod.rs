@@ -1,0 +1,114 @@
+//! What can be asked of a model, whatever its kind: train, sample, complete, features, score, ln Z.
+//!
+//! The command line, Python and a studio are thin faces over these verbs. A verb chooses its method,
+//! loops over rows and reports how far it is; a face only asks and shows.
+//!
+//! ```
+//! use harmonium::{Binarize, Dataset, Method, Plan, Rbm, Sweeps};
+//!
+//! let table = harmonium::data::synthetic::bars_and_stripes(2, Default::default())?;
+//! let data = Dataset::new(table, Binarize::None)?;
+//! let model = Rbm::binary(4, 3)?.train(&data, &Plan::for_epochs(20))?;
+//! let samples = model.sample(10, Sweeps(100), 0)?;
+//! assert_eq!(samples.dim(), (10, 4));
+//! let score = model.score(&data, Method::Auto)?;
+//! assert!(score.log_likelihood.is_finite());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod complete;
+mod features;
+mod given;
+mod named;
+mod portrait;
+mod sample;
+mod score;
+mod train;
+mod units;
+
+pub use complete::{Completed, Completing};
+pub use features::{Extracting, Features};
+pub use given::Given;
+pub use named::{is_named, is_uai};
+pub use portrait::{Filters, Portrait};
+pub use sample::{Drawing, Drawn, Show, Sweeps};
+pub use score::{Behind, Method, Score, Scoring, Visits};
+pub use train::{Blueprint, Failed, Training};
+pub use units::{fitting_binarize, fitting_units};
+
+use crate::engine::Arithmetic;
+use crate::error::Error;
+use crate::evaluation::log_partition::{self, LogPartition, Settings};
+use crate::machine::Machine;
+use crate::models::Body;
+use crate::progress::{Listener, Work};
+use crate::run::Model;
+use crate::schema::Schema;
+use harmonium_data::Dataset;
+
+impl Model {
+    /// The machine that is sampled and whose $\ln Z$ is summed: the whole, or the RBM on top of a deep
+    /// belief network.
+    pub fn top(&self) -> &Machine {
+        self.body.top()
+    }
+
+    /// Which columns of `data` fill which visible layer: as the model remembers it, or as the number
+    /// of columns says where it remembers nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit.
+    pub fn schema(&self, data: &Dataset) -> Result<Schema, Error> {
+        match &self.about.data.schema {
+            Some(schema) => Ok(schema.clone()),
+            None => Schema::of(&self.data_layers()?, data),
+        }
+    }
+
+    /// The layers that data goes into, as a machine without couplings.
+    pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
+        let layers = self.body.visible().into_iter().cloned();
+        let visible = layers
+            .map(|layer| crate::machine::Layer { role: crate::machine::Role::Visible, ..layer });
+        Machine::new(visible.collect(), Vec::new())
+    }
+
+    /// $\ln Z$ with its interval; of a deep belief network, that of its top RBM. Annealing starts at
+    /// the means of the training data where the model remembers them.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of range, the sum diverges or has too many terms, memory ends, or the
+    /// listener cancels.
+    pub fn log_partition(
+        &self,
+        settings: &Settings,
+        listener: &mut dyn Listener,
+    ) -> Result<LogPartition, Error> {
+        let machine = self.top();
+        let means = match &self.body {
+            Body::Machine(_) => self.about.data.means(visible_entries(machine)),
+            Body::Dbn(_) => None,
+        };
+        let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
+        log_partition::log_partition(machine, &settings, &mut |done, total| {
+            listener.at(Work { what: "ln Z", done, total, detail: "" });
+        })
+    }
+}
+
+/// Entries of the visible layers.
+fn visible_entries(machine: &Machine) -> usize {
+    machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum()
+}
+
+/// The arithmetic to work in: the one asked for, or the default of a verb.
+fn arithmetic(asked: Option<Arithmetic>, default: Arithmetic) -> Arithmetic {
+    asked.unwrap_or(default)
+}
+
+/// Pieces of at most `size` rows.
+fn pieces(n_rows: usize, size: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..n_rows).step_by(size).map(move |start| start..(start + size).min(n_rows))
+}

@@ -1,0 +1,421 @@
+//! Scores: how probable data is under a model, with what is known of the error.
+//!
+//! | method | score of a row | needs |
+//! |---|---|---|
+//! | `exact` | $\ln p(v)$ | both sums affordable |
+//! | `ais` | $\ln p(v)$ from a sampled $\ln Z$, and an annealed sum where hidden units see each other | – |
+//! | `bound` | the variational bound, taken apart | – |
+//! | `importance` | $\ln p(v)$ by draws of the recognition distribution | a deep belief network |
+//! | `pseudo` | each unit given all the others | no $\ln Z$ |
+//! | `free-energy` | $-\ln\sum_h e^{-E}$ or its variational bound | no $\ln Z$ |
+//!
+//! Columns that the data lacks (labels, missing cells) are summed out.
+
+use super::{pieces, visible_entries};
+use crate::engine::Arithmetic;
+use crate::error::Error;
+use crate::evaluation::bound::{self, Terms};
+use crate::evaluation::dbn::{self, DbnLikelihood};
+use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
+use crate::evaluation::log_partition::{self, Bracket, LogPartition, Settings};
+use crate::evaluation::posterior::{self as row_sums, How, Settings as RowWork, Sums};
+use crate::evaluation::pseudo::{Visit, log_pseudo_likelihood};
+use crate::exact;
+use crate::machine::{Batch, Clamp, LayerId, Machine};
+use crate::models::{Body, Dbn};
+use crate::progress::{Listener, Silent, tell};
+use crate::random::Stream;
+use crate::run::Model;
+use crate::sampling::{MeanField, Sampler};
+use crate::schema::Feed;
+use harmonium_data::Dataset;
+use serde::Serialize;
+use std::fmt;
+
+/// Rows scored at a time.
+const ROWS: usize = 256;
+/// The variates of the draws behind the score of a deep belief network, and of its labels.
+const IMPORTANCE: u64 = 300;
+const LABELS: u64 = 301;
+
+/// How data is scored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Method {
+    /// Exactly where that is affordable, else by annealing; a deep belief network by importance
+    /// sampling.
+    #[default]
+    Auto,
+    /// By exact sums.
+    Exact,
+    /// By annealed importance sampling.
+    Ais,
+    /// By the variational bound.
+    Bound,
+    /// By draws of the recognition distribution of a deep belief network.
+    Importance,
+    /// Each unit given all the others.
+    Pseudo,
+    /// The free energy, without $\ln Z$.
+    FreeEnergy,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Exact => "exact",
+            Self::Ais => "ais",
+            Self::Bound => "bound",
+            Self::Importance => "importance",
+            Self::Pseudo => "pseudo",
+            Self::FreeEnergy => "free-energy",
+        })
+    }
+}
+
+/// Everything that can be set about a score.
+#[derive(Clone, Debug)]
+pub struct Scoring {
+    /// How the rows are scored.
+    pub method: Method,
+    /// How much work goes into $\ln Z$, where it is sampled; its seed is the root of all randomness.
+    pub annealing: Settings,
+    /// Draws of the recognition distribution for each row of a deep belief network.
+    pub draws: usize,
+    /// Which units of a row the pseudo-likelihood visits.
+    pub visits: Visits,
+}
+
+/// Which units of a row a pseudo-likelihood visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visits {
+    /// All of them.
+    #[default]
+    All,
+    /// One at random, counted as all.
+    One,
+}
+
+impl Default for Scoring {
+    fn default() -> Self {
+        let annealing = Settings::default();
+        Self { method: Method::Auto, annealing, draws: 100, visits: Visits::All }
+    }
+}
+
+/// The score of a set of rows.
+#[derive(Clone, Debug)]
+pub struct Score {
+    /// How it was found; never `Auto`.
+    pub method: Method,
+    /// The mean score of a row, in nats.
+    pub mean: f64,
+    /// Standard error of the mean, from the spread over the rows.
+    pub data_std_error: f64,
+    /// Number of rows.
+    pub n: usize,
+    /// Entries of the visible layers that the data fills.
+    pub dimensions: usize,
+    /// The score of each row.
+    pub rows: Vec<f64>,
+    /// What stands behind it.
+    pub behind: Behind,
+    /// The share of rows whose label is not the most probable class, where labels were given to a deep
+    /// belief network.
+    pub error_rate: Option<f64>,
+}
+
+/// What stands behind a score.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Behind {
+    /// An exact $\ln Z$.
+    Exact(f64),
+    /// A log-likelihood put together from estimates.
+    Estimated {
+        /// The mean with its interval.
+        estimate: Box<Estimate>,
+        /// $\ln Z$ with its interval.
+        log_z: LogPartition,
+        /// How the sums of the rows were found.
+        how: How,
+        /// The bound taken apart, where it was asked for.
+        terms: Option<Terms>,
+    },
+    /// Draws of the recognition distribution of a deep belief network.
+    Drawn {
+        /// Bound and estimate.
+        found: Box<DbnLikelihood>,
+        /// $\ln Z$ of the top RBM.
+        log_z: LogPartition,
+    },
+    /// No $\ln Z$: a score of its own.
+    Nothing,
+}
+
+impl Score {
+    /// The mean log-likelihood in nats, unless the score is of another sort.
+    pub fn log_likelihood(&self) -> Option<f64> {
+        (!matches!(self.behind, Behind::Nothing)).then_some(self.mean)
+    }
+
+    /// The interval of the mean log-likelihood: lower and upper end, where there is one.
+    pub fn interval(&self) -> Option<(f64, Option<f64>)> {
+        match &self.behind {
+            Behind::Exact(_) => Some((self.mean, Some(self.mean))),
+            Behind::Estimated { estimate, how, .. } => {
+                let bounded = *how == How::Bounded;
+                Some((estimate.lower, (!bounded).then_some(estimate.upper)))
+            }
+            Behind::Drawn { found, log_z } => {
+                let error = if self.method == Method::Bound {
+                    found.bound_std_error
+                } else {
+                    found.estimate_std_error
+                };
+                // Both are lower bounds in expectation; nothing here bounds from above.
+                let margin = log_partition::MARGIN * error + (log_z.upper - log_z.log_z);
+                Some((self.mean - margin, None))
+            }
+            Behind::Nothing => None,
+        }
+    }
+
+    /// Standard error of what was estimated: $\ln Z$, and the sums of the rows.
+    pub fn std_error(&self) -> f64 {
+        match &self.behind {
+            Behind::Exact(_) | Behind::Nothing => 0.0,
+            Behind::Estimated { estimate, .. } => estimate.std_error,
+            Behind::Drawn { found, .. } if self.method == Method::Bound => found.bound_std_error,
+            Behind::Drawn { found, .. } => found.estimate_std_error,
+        }
+    }
+
+    /// What the interval is.
+    pub fn bracket(&self) -> Bracket {
+        match &self.behind {
+            Behind::Exact(_) | Behind::Nothing => Bracket::Bound,
+            Behind::Estimated { estimate, .. } => estimate.bracket,
+            Behind::Drawn { log_z, .. } => log_z.bracket,
+        }
+    }
+
+    /// Minus the mean in bits for each entry of a row.
+    pub fn bits_per_dimension(&self) -> f64 {
+        -self.mean / (std::f64::consts::LN_2 * self.dimensions as f64)
+    }
+
+    fn new(method: Method, rows: Vec<f64>, feed: &Feed<'_>, dimensions: usize) -> Self {
+        let data = feed.data();
+        let weights: Vec<f64> = (0..data.n_rows()).map(|row| data.weight(row)).collect();
+        let (mean, data_std_error) = weighted_mean(&rows, &weights);
+        let (n, behind, error_rate) = (rows.len(), Behind::Nothing, None);
+        Self { method, mean, data_std_error, n, dimensions, rows, behind, error_rate }
+    }
+}
+
+impl Model {
+    /// The score of data, with its interval.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, the model has no such score, or memory ends.
+    pub fn score(&self, data: &Dataset, method: Method) -> Result<Score, Error> {
+        let scoring = Scoring { method, ..Scoring::default() };
+        self.score_with(data, &scoring, &mut Silent)
+    }
+
+    /// The same with everything that can be set.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::score`]; and if a setting is out of range, or the listener cancels.
+    pub fn score_with(
+        &self,
+        data: &Dataset,
+        scoring: &Scoring,
+        listener: &mut dyn Listener,
+    ) -> Result<Score, Error> {
+        match &self.body {
+            Body::Machine(machine) => {
+                let feed = Feed::new(machine, &self.schema(data)?, data)?;
+                self.score_machine(machine, &feed, scoring, listener)
+            }
+            Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener),
+        }
+    }
+
+    fn score_machine(
+        &self,
+        machine: &Machine,
+        feed: &Feed<'_>,
+        scoring: &Scoring,
+        listener: &mut dyn Listener,
+    ) -> Result<Score, Error> {
+        let method = match scoring.method {
+            Method::Auto => choose(machine, feed)?,
+            Method::Importance => {
+                return Err(Error::Topology {
+                    model: "importance sampling",
+                    expected: "the recognition distribution of a deep belief network",
+                    found: "found a machine; use `ais`, or leave the method out".into(),
+                });
+            }
+            method => method,
+        };
+        let dimensions = feed.filled().iter().map(|&l| machine.layer(l).len()).sum();
+        if matches!(method, Method::Ais | Method::Bound) {
+            return self.estimated(machine, feed, method, scoring, dimensions, listener);
+        }
+        let log_z = match method {
+            Method::Exact => Some(exact::log_partition(machine)?),
+            _ => None,
+        };
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        let mut rows = Vec::with_capacity(feed.data().n_rows());
+        for piece in pieces(feed.data().n_rows(), ROWS) {
+            let (start, end) = (piece.start, piece.end);
+            let batch = feed.batch(piece, Stream::new(0));
+            rows.extend(match (method, log_z) {
+                (Method::Pseudo, _) => pseudo(machine, &batch, scoring, start)?,
+                (_, Some(log_z)) => exact_rows(machine, &batch, log_z)?,
+                _ => free_energies(&sampler, &batch)?,
+            });
+            tell(listener, "rows", end as u64, feed.data().n_rows() as u64)?;
+        }
+        let mut score = Score::new(method, rows, feed, dimensions);
+        score.behind = log_z.map_or(Behind::Nothing, Behind::Exact);
+        Ok(score)
+    }
+
+    /// The log-likelihood from sampled sums: $\ln Z$, and that of each row where hidden units see each
+    /// other. By `bound` the rows' own are left to mean field.
+    fn estimated(
+        &self,
+        machine: &Machine,
+        feed: &Feed<'_>,
+        method: Method,
+        scoring: &Scoring,
+        dimensions: usize,
+        listener: &mut dyn Listener,
+    ) -> Result<Score, Error> {
+        let log_z = self.log_partition(&scoring.annealing, listener)?;
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
+        let work = RowWork { seed: scoring.annealing.seed, ..RowWork::default() };
+        let (mut sums, mut terms) = (Sums::none(), Vec::new());
+        for piece in pieces(feed.data().n_rows(), ROWS) {
+            let (first, end) = (piece.start, piece.end);
+            let batch = feed.batch(piece, Stream::new(0));
+            let (x, clamp) = (batch.to_state(machine)?, batch.clamp());
+            sums.extend(if method == Method::Bound {
+                let (bounds, rows) = row_sums::bounds(&sampler, clamp, &x, &work)?;
+                terms.extend(rows);
+                bounds
+            } else {
+                row_sums::log_sums(&sampler, clamp, &x, first, &work)?
+            });
+            tell(listener, "rows", end as u64, feed.data().n_rows() as u64)?;
+        }
+        let (how, found) = (sums.how, estimate(&sums, &log_z));
+        let mut score = Score::new(method, found.rows.clone(), feed, dimensions);
+        let terms = (!terms.is_empty()).then(|| Terms::mean(&terms));
+        score.behind = Behind::Estimated { estimate: Box::new(found), log_z, how, terms };
+        Ok(score)
+    }
+
+    fn score_dbn(
+        &self,
+        dbn: &Dbn,
+        data: &Dataset,
+        scoring: &Scoring,
+        listener: &mut dyn Listener,
+    ) -> Result<Score, Error> {
+        let method = match scoring.method {
+            Method::Auto if dbn::affords_exact(dbn)? => Method::Exact,
+            Method::Auto => Method::Importance,
+            method @ (Method::Exact | Method::Bound | Method::Importance) => method,
+            other => {
+                return Err(Error::Topology {
+                    model: "this score",
+                    expected: "a machine; a deep belief network has exact, bound and importance",
+                    found: format!("found `{other}` for a deep belief network"),
+                });
+            }
+        };
+        let layers = self.data_layers()?;
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        let dimensions = feed.filled().iter().map(|&l| layers.layer(l).len()).sum();
+        let root = Stream::new(scoring.annealing.seed);
+        let mut score = if method == Method::Exact {
+            let Likelihood { rows, log_partition, .. } = dbn::exact(dbn, data)?;
+            let mut score = Score::new(method, rows, &feed, dimensions);
+            score.behind = Behind::Exact(log_partition);
+            score
+        } else {
+            let log_z = self.log_partition(&scoring.annealing, listener)?;
+            let stream = root.fork(IMPORTANCE);
+            let found = dbn::importance(dbn, data, log_z.log_z, scoring.draws, stream)?;
+            let rows = match method {
+                Method::Bound => found.bounds.clone(),
+                _ => found.estimates.clone(),
+            };
+            let mut score = Score::new(method, rows, &feed, dimensions);
+            score.data_std_error = found.data_std_error;
+            score.behind = Behind::Drawn { found: Box::new(found), log_z };
+            score
+        };
+        if data.labels().is_some() && dbn.labels().is_some() {
+            let stream = root.fork(LABELS);
+            score.error_rate = Some(dbn::error_rate(dbn, data, scoring.draws, stream)?);
+        }
+        Ok(score)
+    }
+}
+
+/// Exact where both $\ln Z$ and the sums of the rows are affordable, else by annealing.
+fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
+    const LIMIT: f64 = log_partition::AFFORDABLE_LOG2_TERMS;
+    let n_rows = feed.data().n_rows().max(1) as f64;
+    let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
+    let affordable = exact::log2_terms(machine, &Clamp::none(), 1)? <= LIMIT && rows <= LIMIT;
+    Ok(if affordable { Method::Exact } else { Method::Ais })
+}
+
+/// The log-probability of what the rows hold; the rest is summed out.
+fn exact_rows(machine: &Machine, batch: &Batch, log_z: f64) -> Result<Vec<f64>, Error> {
+    let sums = exact::log_sums(machine, batch.clamp(), &batch.to_state(machine)?)?;
+    Ok(sums.into_iter().map(|l| l - log_z).collect())
+}
+
+/// The free energy, or its variational bound where hidden units see each other.
+fn free_energies(sampler: &Sampler, batch: &Batch) -> Result<Vec<f64>, Error> {
+    let machine = sampler.machine();
+    let mut x = batch.to_state(machine)?;
+    sampler.infer(batch.clamp(), &mut x, MeanField::default())?;
+    let bounds = bound::unnormalised(machine, batch.clamp(), &x)?;
+    Ok(bounds.into_iter().map(|b| -b).collect())
+}
+
+fn pseudo(
+    machine: &Machine,
+    batch: &Batch,
+    scoring: &Scoring,
+    first: usize,
+) -> Result<Vec<f64>, Error> {
+    if batch.clamp() != &Clamp::visible(machine) {
+        let held = |&&l: &&LayerId| batch.clamp().holds_layer(l);
+        let visible = machine.visible_layers();
+        let entries = visible.iter().filter(held).map(|&l| machine.layer(l).len());
+        let (expected, found) = (visible_entries(machine), entries.sum());
+        let what = "what a pseudo-likelihood needs of a row".into();
+        return Err(Error::Shape { what, expected, found });
+    }
+    let stream = Stream::new(scoring.annealing.seed).fork(first as u64);
+    let visit = match scoring.visits {
+        Visits::All => Visit::All,
+        Visits::One => Visit::One(stream),
+    };
+    log_pseudo_likelihood(machine, batch, visit)
+}

@@ -1,0 +1,266 @@
+//! From a model to be trained to a trained one.
+
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
+use crate::progress::{Listener, Silent};
+use crate::run::{About, Memory, Model};
+use crate::schema::Schema;
+use crate::training::{
+    Checkpoint, DbnLearner, DbnShape, Learner, Observer, Plan, Pretrained, Stop, Trainer, drive,
+    initialise, learner,
+};
+use harmonium_data::Dataset;
+use std::fmt;
+
+/// A model to be trained: its layers, with parameters that do not matter yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Blueprint {
+    /// A Boltzmann machine.
+    Machine(Machine),
+    /// A deep belief network.
+    Dbn(DbnShape),
+}
+
+/// Everything a training is made of.
+#[derive(Clone, Debug)]
+pub struct Training<'d> {
+    /// What is trained.
+    pub blueprint: Blueprint,
+    /// What it learns from.
+    pub data: &'d Dataset,
+    /// How.
+    pub plan: Plan,
+    /// How all layers of a deep belief network are refined together; none unless it has epochs.
+    pub refinement: Plan,
+}
+
+impl<'d> Training<'d> {
+    /// A training without refinement.
+    pub fn new(blueprint: impl Into<Blueprint>, data: &'d Dataset, plan: &Plan) -> Self {
+        let refinement = Plan { epochs: 0, ..plan.clone() };
+        Self { blueprint: blueprint.into(), data, plan: plan.clone(), refinement }
+    }
+
+    /// The learner, before its first step.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, or a setting is out of range.
+    pub fn learner(&self) -> Result<Box<dyn Learner + 'd>, Error> {
+        self.plan.check()?;
+        Ok(match &self.blueprint {
+            Blueprint::Machine(machine) => {
+                let mut machine = machine.clone();
+                initialise(&mut machine, self.data, &self.plan)?;
+                learner(machine, self.data, &self.plan)?
+            }
+            Blueprint::Dbn(shape) => {
+                let (plan, refinement) = (&self.plan, &self.refinement);
+                Box::new(DbnLearner::new(shape.clone(), self.data, plan, refinement)?)
+            }
+        })
+    }
+
+    /// The learner where a checkpoint of the same training left it.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint does not fit.
+    pub fn resumed(&self, checkpoint: &Checkpoint) -> Result<Box<dyn Learner + 'd>, Error> {
+        Ok(match &self.blueprint {
+            Blueprint::Machine(machine) if self.plan.pretrain_epochs > 0 => {
+                let mut machine = machine.clone();
+                initialise(&mut machine, self.data, &self.plan)?;
+                Box::new(Pretrained::resume(machine, checkpoint, self.data, &self.plan)?)
+            }
+            Blueprint::Machine(_) => Box::new(Trainer::resume(checkpoint, self.data, &self.plan)?),
+            Blueprint::Dbn(shape) => {
+                let (shape, plan, refinement) = (shape.clone(), &self.plan, &self.refinement);
+                Box::new(DbnLearner::resume(checkpoint, shape, self.data, plan, refinement)?)
+            }
+        })
+    }
+
+    /// What the model will remember of the data: its schema, its means, its classes.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit.
+    pub fn memory(&self) -> Result<Memory, Error> {
+        let layers = self.blueprint.data_layers()?;
+        let labels = self.data.labels();
+        Ok(Memory {
+            schema: Some(Schema::of(&layers, self.data)?),
+            image: self.data.table().image().map(|i| (i.height, i.width)),
+            rows: self.data.n_rows(),
+            means: crate::schema::Feed::of(&layers, self.data)?.means().concat(),
+            classes: labels.map(|labels| labels.class_names()).unwrap_or_default(),
+            ..Memory::default()
+        })
+    }
+
+    /// Trains in memory. Observers see every step; the listener may stop it.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, a setting is out of range, or memory ends; and if numbers run away,
+    /// with the last good model.
+    pub fn run(
+        &self,
+        observers: &mut [&mut dyn Observer],
+        listener: &mut dyn Listener,
+    ) -> Result<Model, Failed> {
+        let mut learner = self.learner()?;
+        let data = self.memory()?;
+        let stop = drive(learner.as_mut(), observers, listener)?;
+        let ((epochs, steps), progress) = (learner.before(), learner.progress());
+        let about = About {
+            seed: self.plan.seed,
+            epoch: epochs + progress.epoch,
+            step: steps + progress.step,
+            data,
+            ..About::default()
+        };
+        let model = Model { body: learner.body(), about };
+        match stop {
+            Stop::Diverged(error) => Err(Failed { error, model: Some(Box::new(model)) }),
+            Stop::Finished | Stop::Observer(_) | Stop::Cancelled => Ok(model),
+        }
+    }
+}
+
+impl Blueprint {
+    /// The default plan for it: gentler where real units could run away.
+    ///
+    /// # Errors
+    ///
+    /// If a layer is empty.
+    pub fn suited_plan(&self) -> Result<Plan, Error> {
+        Ok(Plan::suited_to(&self.data_layers()?))
+    }
+
+    /// The layers that data goes into, as a machine without couplings.
+    pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
+        match self {
+            Self::Machine(machine) => Model::from(machine.clone()).data_layers(),
+            Self::Dbn(shape) => shape.data_layers(),
+        }
+    }
+}
+
+/// Why there is no trained model, and the last good one if numbers ran away.
+#[derive(Debug)]
+pub struct Failed {
+    /// What happened.
+    pub error: Error,
+    /// The model before the step at which numbers ran away.
+    pub model: Option<Box<Model>>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, model: None }
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
+impl<B: Into<Body>> From<B> for Blueprint {
+    fn from(body: B) -> Self {
+        match body.into() {
+            Body::Machine(machine) => Self::Machine(machine),
+            Body::Dbn(dbn) => Self::Dbn(DbnShape::of(&dbn)),
+        }
+    }
+}
+
+impl From<DbnShape> for Blueprint {
+    fn from(shape: DbnShape) -> Self {
+        Self::Dbn(shape)
+    }
+}
+
+/// Trains in memory, without anybody watching.
+fn train(blueprint: Blueprint, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+    Training::new(blueprint, data, plan).run(&mut [], &mut Silent)
+}
+
+impl Rbm {
+    /// Trains it from the data's own start.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(self.into(), data, plan)
+    }
+}
+
+impl Bm {
+    /// Trains it from the data's own start.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(self.into(), data, plan)
+    }
+}
+
+impl Dbm {
+    /// Trains it from the data's own start, layer by layer first if the plan has pre-training epochs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(self.into(), data, plan)
+    }
+}
+
+impl MultimodalDbm {
+    /// Trains it from the data's own start, layer by layer first if the plan has pre-training epochs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(self.into(), data, plan)
+    }
+}
+
+impl Machine {
+    /// Trains it from the data's own start.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(Blueprint::Machine(self), data, plan)
+    }
+}
+
+impl DbnShape {
+    /// Trains a deep belief network of this shape, layer by layer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Training::run`].
+    pub fn train(self, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
+        train(self.into(), data, plan)
+    }
+}

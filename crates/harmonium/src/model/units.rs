@@ -1,0 +1,40 @@
+//! Which visible units fit data.
+
+use crate::error::Error;
+use crate::units::Units;
+use harmonium_data::{Binarize, Dataset, Summary, Visible};
+
+/// The visible units that fit a data set: the kind asked for, or the one that its values suggest.
+/// `states` is the number of values of a categorical unit; by default the largest value plus one.
+///
+/// # Errors
+///
+/// If the values suggest a kind that there is not.
+pub fn fitting_units(
+    data: &Dataset,
+    asked: Option<Visible>,
+    states: Option<usize>,
+) -> Result<Units, Error> {
+    let summary = Summary::of(data.table());
+    let bits = data.is_sampled() || data.is_bits();
+    let kind = asked.unwrap_or(if bits { Visible::Binary } else { summary.visible });
+    match kind {
+        Visible::Binary => Ok(Units::Binary),
+        Visible::Spin => Ok(Units::Spin),
+        Visible::Gaussian => Ok(Units::Gaussian),
+        Visible::Categorical => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+            let seen = summary.max.max(0.0) as usize + 1;
+            Ok(Units::Categorical { q: states.unwrap_or(seen.max(2)) })
+        }
+        other => Err(Error::NoSuchUnits { kind: other.to_string(), why: summary.why }),
+    }
+}
+
+/// How grey values are read when nothing was said: as the visible units need.
+pub fn fitting_binarize(asked: Option<Visible>) -> Option<Binarize> {
+    match asked {
+        Some(Visible::Gaussian | Visible::Categorical | Visible::Spin) => Some(Binarize::None),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! A machine together with its layout for sampling.
+//!
+//! Samplers and inference multiply a layout of the machine's parameters, not the machine itself
+//! ([`crate::engine`]). A [`Sampler`] owns both, so that they always belong together. While the
+//! layout learns by itself, the machine is written from it when somebody asks for it.
+//!
+//! | verb | what it does |
+//! |---|---|
+//! | [`gibbs`](Sampler::gibbs), [`anneal`](Sampler::anneal) | samples, at one temperature or falling ones |
+//! | [`mean_field`](Sampler::mean_field), [`start_outwards`](Sampler::start_outwards), [`infer`](Sampler::infer), [`conditional_means`](Sampler::conditional_means) | means of what is free |
+//! | [`settle`](Sampler::settle) | modes |
+//! | [`chains`](Sampler::chains) | chains that survive from one use to the next |
+//!
+//! ```
+//! use harmonium::engine::Arithmetic;
+//! use harmonium::machine::State;
+//! use harmonium::models::Rbm;
+//! use harmonium::random::Stream;
+//! use harmonium::sampling::{Clamp, Sampler};
+//!
+//! let machine = Rbm::binary(6, 4)?.into_machine();
+//! let mut x = State::zeros(&machine, 10)?;
+//! let sampler = Sampler::new(machine, Arithmetic::F32);
+//! sampler.gibbs(&Clamp::none(), &mut x, 100, Stream::new(1))?;
+//! # Ok::<(), harmonium::Error>(())
+//! ```
+
+use crate::engine::{Arithmetic, Engine, Packed};
+use crate::machine::{LayerId, Machine, State};
+use harmonium_kernels::line::Wide;
+use std::sync::OnceLock;
+
+/// A machine and its layout for sampling.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    /// The machine; where the engine is ahead of it, as it was when somebody last asked.
+    machine: Machine,
+    engine: Engine,
+    /// What the engine has learned since.
+    learned: Learned,
+}
+
+/// Whether the engine knows more than the machine.
+#[derive(Clone, Debug)]
+enum Learned {
+    /// The engine was made from the machine as it is.
+    Nothing,
+    /// The engine has changed its parameters; what it would write back, once somebody asked.
+    Ahead(OnceLock<Machine>),
+}
+
+impl Sampler {
+    /// Lays out `machine` for the numbers of an arithmetic.
+    pub fn new(machine: Machine, arithmetic: Arithmetic) -> Self {
+        let copies = vec![1.0; machine.layers().len()];
+        Self::with_copies(machine, arithmetic, &copies)
+    }
+
+    /// Lays out `machine` such that layer $l$ responds to $\kappa_l\theta_l$, with a $\kappa$ of
+    /// `copies` for each layer: it stands for a layer that sees $\kappa_l$ tied copies of each
+    /// neighbour. What units of one layer send each other counts once in any case.
+    pub fn with_copies(machine: Machine, arithmetic: Arithmetic, copies: &[f64]) -> Self {
+        let engine = Engine::with_copies(&machine, arithmetic, copies);
+        Self { machine, engine, learned: Learned::Nothing }
+    }
+
+    /// For machines that learn and sweep about once between two updates: copies that an update
+    /// would have to renew are made on the way to each product instead.
+    #[must_use]
+    pub(crate) fn expecting_updates(mut self) -> Self {
+        self.engine.expect_updates();
+        self
+    }
+
+    /// The machine as it is now.
+    pub fn machine(&self) -> &Machine {
+        let (Learned::Ahead(now), Some(packed)) = (&self.learned, self.engine.packed()) else {
+            return &self.machine;
+        };
+        // Numbers that ran away are not written back: the machine is then the last good one.
+        if !packed.is_finite() {
+            return &self.machine;
+        }
+        now.get_or_init(|| {
+            let mut machine = self.machine.clone();
+            packed.write_back(&mut machine);
+            machine
+        })
+    }
+
+    /// Gives the machine away.
+    pub fn into_machine(mut self) -> Machine {
+        self.catch_up();
+        self.machine
+    }
+
+    /// In which numbers it multiplies.
+    pub fn arithmetic(&self) -> Arithmetic {
+        self.engine.arithmetic()
+    }
+
+    /// Changes the parameters of the machine, not its graph; the layout follows.
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Machine) -> R) -> R {
+        self.catch_up();
+        let result = change(&mut self.machine);
+        self.engine.refresh(&self.machine);
+        result
+    }
+
+    /// The layout, to learn in it: the machine follows when somebody asks. Nothing in double
+    /// precision.
+    pub(crate) fn learn(&mut self) -> Option<&mut Packed> {
+        if let Learned::Ahead(now) = &mut self.learned {
+            if let Some(seen) = now.take() {
+                self.machine = seen;
+            }
+        } else {
+            self.learned = Learned::Ahead(OnceLock::new());
+        }
+        self.engine.packed_mut()
+    }
+
+    /// Takes up what the layout of an earlier run knew beyond the machine that it wrote, which is
+    /// this one: nothing is left to write back.
+    pub(crate) fn restore(&mut self) -> Option<(&Machine, &mut Packed)> {
+        Some((&self.machine, self.engine.packed_mut()?))
+    }
+
+    /// Writes what the engine has learned into the machine.
+    fn catch_up(&mut self) {
+        if let Learned::Ahead(_) = self.learned {
+            self.machine = self.machine().clone();
+            self.learned = Learned::Nothing;
+        }
+    }
+
+    /// The layers, their kinds and which of them are coupled, at no cost while the engine learns.
+    /// Its parameters may be those of an earlier step: nothing may read them here.
+    pub(crate) fn graph(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Computes the natural parameters of layer `l` on the calling thread, 32 units of all rows
+    /// after the other, if it is laid out for the kernels: what the benches time.
+    #[doc(hidden)]
+    pub fn products(&self, l: LayerId) -> Option<impl FnMut(&mut State, &mut [Wide]) + '_> {
+        self.engine.packed().map(|packed| packed.products(l))
+    }
+}

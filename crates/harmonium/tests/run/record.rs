@@ -1,0 +1,212 @@
+//! A recorded run that is interrupted after any step and resumed ends as one that never was.
+
+use crate::folder::Folder;
+use harmonium::machine::Machine;
+use harmonium::models::{Dbm, Rbm};
+use harmonium::progress::{Listener, Silent};
+use harmonium::run::{About, Overwrite, Recording, RunDirectory, RunWriter, SavedCheckpoint};
+use harmonium::training::{
+    DbnLearner, DbnShape, Learner, Plan, Pretrained, Rule, Stage, Stop, Trainer, initialise,
+};
+use harmonium::units::Units;
+use harmonium_data::{Binarize, Dataset, synthetic};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Makes the learner of a training, from its start or from a checkpoint.
+type Training<'a> =
+    dyn for<'d> Fn(&'d Dataset, Option<&SavedCheckpoint>) -> Box<dyn Learner + 'd> + 'a;
+
+/// Asks to stop after some steps.
+struct StopAfter(u64);
+
+impl Listener for StopAfter {
+    fn cancelled(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 == 0
+    }
+}
+
+fn bars() -> Dataset {
+    let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap();
+    Dataset::new(table, Binarize::None).unwrap()
+}
+
+/// Rows that are not learned from.
+fn held_back() -> Dataset {
+    bars().select_rows(&[0, 3, 5, 11]).unwrap()
+}
+
+fn recording<'d>(
+    train: &'d Dataset,
+    valid: Option<&'d Dataset>,
+    patience: Option<u64>,
+) -> Recording<'d> {
+    let about = About { seed: 5, ..About::default() };
+    Recording { about, train, valid, patience, checkpoint_seconds: 1e9 }
+}
+
+/// What a run is made of.
+struct Case<'a> {
+    train: Dataset,
+    valid: Option<Dataset>,
+    patience: Option<u64>,
+    training: &'a Training<'a>,
+}
+
+impl Case<'_> {
+    fn record(
+        &self,
+        run: &mut RunWriter,
+        from: Option<&SavedCheckpoint>,
+        listener: &mut dyn Listener,
+    ) -> Stop {
+        let mut learner = (self.training)(&self.train, from);
+        let recording = recording(&self.train, self.valid.as_ref(), self.patience);
+        run.record(learner.as_mut(), recording, from, listener).unwrap().stop
+    }
+
+    fn start(&self, path: &Path, listener: &mut dyn Listener) -> Stop {
+        let mut run = RunDirectory::create(path, Overwrite::No).unwrap();
+        run.write_config("").unwrap();
+        self.record(&mut run, None, listener)
+    }
+
+    /// Goes on from the last checkpoint to the end.
+    fn resume(&self, path: &Path) -> (Stop, SavedCheckpoint) {
+        let mut run = RunDirectory::resume(path).unwrap();
+        let saved = run.directory().last_checkpoint().unwrap().unwrap();
+        assert!(!saved.has_ended());
+        run.truncate_events(saved.events_length).unwrap();
+        (self.record(&mut run, Some(&saved), &mut Silent), saved)
+    }
+
+    /// Interrupts a run after each of its steps in turn; the stages in which it was interrupted.
+    fn check(&self, name: &str) -> Vec<Option<Stage>> {
+        let folder = Folder::new();
+        let whole = folder.join("whole");
+        let ended = self.start(&whole, &mut Silent);
+        let mut stages = Vec::new();
+        for n in 1.. {
+            let path = folder.join(&format!("stopped-{n}"));
+            let stop = self.start(&path, &mut StopAfter(n));
+            if stop != Stop::Cancelled {
+                assert_eq!(stop, ended, "{name}");
+                assert!(n > 8, "{name} has only {n} steps");
+                assert_same(&whole, &path, &format!("{name}, whole again"));
+                return stages;
+            }
+            assert!(!path.join("model.safetensors").exists(), "{name} after {n} steps");
+            let (stop, saved) = self.resume(&path);
+            assert_eq!(stop, ended, "{name} after {n} steps");
+            assert_same(&whole, &path, &format!("{name} after {n} steps"));
+            stages.push(saved.checkpoint.stage);
+        }
+        unreachable!("every run ends")
+    }
+}
+
+/// Without what the clock said.
+fn timeless(mut value: Value) -> Value {
+    if let Some(map) = value.as_object_mut() {
+        map.remove("seconds");
+        map.remove("measuring_seconds");
+    }
+    value
+}
+
+fn events(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    text.lines().map(|line| timeless(serde_json::from_str(line).unwrap())).collect()
+}
+
+/// The last checkpoint without what the clock said.
+fn last(run: &Path) -> SavedCheckpoint {
+    let mut saved = RunDirectory::open(run).unwrap().last_checkpoint().unwrap().unwrap();
+    for state in saved.checkpoint.observers.values_mut() {
+        *state = timeless(state.take());
+    }
+    // Times differ in their number of digits.
+    SavedCheckpoint { events_length: 0, ..saved }
+}
+
+fn assert_same(a: &Path, b: &Path, what: &str) {
+    assert_eq!(events(a), events(b), "{what}");
+    for name in ["model.safetensors", "checkpoints/best.safetensors"] {
+        let bytes = |run: &Path| fs::read(run.join(name)).ok();
+        assert!(bytes(a) == bytes(b), "{what}: {name}");
+    }
+    assert!(last(a).has_ended() && last(a) == last(b), "{what}: the last checkpoint");
+}
+
+fn started(mut machine: Machine, data: &Dataset, plan: &Plan) -> Machine {
+    initialise(&mut machine, data, plan).unwrap();
+    machine
+}
+
+#[test]
+fn a_machine_with_patience() {
+    let plan =
+        Plan { epochs: 12, batch: 6, chains: 5, seed: 5, learning_rate: 0.3, ..Plan::default() };
+    let training = as_training(|data, from| {
+        let fresh = || started(Rbm::binary(9, 4).unwrap().into_machine(), data, &plan);
+        Box::new(match from {
+            None => Trainer::new(fresh(), data, &plan).unwrap(),
+            Some(saved) => Trainer::resume(&saved.checkpoint, data, &plan).unwrap(),
+        })
+    });
+    let case =
+        Case { train: bars(), valid: Some(held_back()), patience: Some(2), training: &training };
+    let stages = case.check("RBM");
+    // Patience ends it, so both the best score and its age have come through the checkpoints.
+    assert!(stages.len() < 36, "patience never ended: {} steps", stages.len());
+}
+
+#[test]
+fn a_machine_with_pre_training() {
+    let plan =
+        Plan { epochs: 2, pretrain_epochs: 2, batch: 6, chains: 5, seed: 5, ..Plan::default() };
+    let training = as_training(|data, from| {
+        let fresh = started(Dbm::binary(9, &[5, 4]).unwrap().into_machine(), data, &plan);
+        Box::new(match from {
+            None => Pretrained::new(fresh, data, &plan).unwrap(),
+            Some(saved) => Pretrained::resume(fresh, &saved.checkpoint, data, &plan).unwrap(),
+        })
+    });
+    let case =
+        Case { train: bars(), valid: Some(held_back()), patience: None, training: &training };
+    let stages = case.check("DBM");
+    for stage in [Some(Stage::Pretrain(1)), Some(Stage::Pretrain(2)), None] {
+        assert!(stages.contains(&stage), "never interrupted in {stage:?}: {stages:?}");
+    }
+}
+
+#[test]
+fn a_network_with_labels_and_refinement() {
+    let plan = Plan { epochs: 2, batch: 6, chains: 5, seed: 5, ..Plan::default() };
+    let refinement = Plan { rule: Rule::Cd, learning_rate: 0.001, ..plan.clone() };
+    let shape = DbnShape { visible: (Units::Binary, 9), hidden: vec![5, 4], n_classes: 2 };
+    let training = as_training(|data, from| {
+        let shape = shape.clone();
+        let learner = match from {
+            None => DbnLearner::new(shape, data, &plan, &refinement),
+            Some(saved) => DbnLearner::resume(&saved.checkpoint, shape, data, &plan, &refinement),
+        };
+        Box::new(learner.unwrap())
+    });
+    let train = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let case = Case { train, valid: None, patience: None, training: &training };
+    let stages = case.check("DBN");
+    for stage in [Stage::Layer(1), Stage::Layer(2), Stage::Refine] {
+        assert!(stages.contains(&Some(stage)), "never interrupted in {stage}: {stages:?}");
+    }
+}
+
+/// Says what the lifetimes of such a closure are.
+fn as_training<F>(training: F) -> F
+where
+    F: for<'d> Fn(&'d Dataset, Option<&SavedCheckpoint>) -> Box<dyn Learner + 'd>,
+{
+    training
+}
