@@ -34,6 +34,12 @@ impl From<harmonium::Error> for Failure {
     }
 }
 
+impl From<harmonium::model::Failed> for Failure {
+    fn from(failed: harmonium::model::Failed) -> Self {
+        failed.error.into()
+    }
+}
+
 impl From<harmonium_data::Error> for Failure {
     fn from(error: harmonium_data::Error) -> Self {
         Self::new(error.to_string(), error.hint())

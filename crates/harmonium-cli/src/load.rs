@@ -48,7 +48,10 @@ pub(crate) fn with_labels(
     known: Option<&[String]>,
 ) -> Result<Opened, Failure> {
     let labels = open_labels(path, &Options::default())?;
-    let labels = labels.numbered(known).map_err(|error| error.in_file(path))?;
+    let labels = match known {
+        Some(known) => labels.numbered_as(known).map_err(|error| error.in_file(path))?,
+        None => labels.compacted(),
+    };
     opened.dataset = opened.dataset.with_labels(labels)?;
     Ok(opened)
 }

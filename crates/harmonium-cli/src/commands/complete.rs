@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
     let completing =
         Completing { sweeps: args.sweeps, seed: common.seed(), arithmetic: common.arithmetic() };
-    let observed = observed.as_ref().map(ndarray::ArrayRef::view);
+    let observed = observed.as_ref().map(|mask| mask.view());
     let completed = model.complete_with(&data, observed, &completing, &mut terminal)?;
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");

@@ -3,12 +3,12 @@
 use super::diagnose;
 use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
+use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::exact;
-use harmonium::machine::{Coupling, Machine, Role, Weights};
-use harmonium::run::Stored;
-use harmonium::sampling::Clamp;
-use serde_json::json;
+use harmonium::machine::{Clamp, Coupling, Machine, Role, Weights};
+use harmonium::models::Body;
+use harmonium::{Model, exact};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Smallest, largest, mean and spread of some numbers.
@@ -51,10 +51,7 @@ struct Shown {
 pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let machine = match &model.body {
-        Body::Dbn(dbn) => dbn.generative_chain()?,
-        _ => model.top().clone(),
-    };
+    let machine = model.shown()?;
     let log2_terms = exact::log2_terms(model.top(), &Clamp::none(), 1)?;
     let shown = Shown { model, machine, log2_terms };
     let diagnostics = match (&shown.model.body, args.diagnostics) {

@@ -20,6 +20,7 @@ mod tests;
 pub(crate) use page::html;
 
 use harmonium::findings::{Evidence, Finding};
+pub(crate) use harmonium::model::Filters;
 use harmonium_data::Image;
 
 /// Everything a report tells. What is empty is left out.
@@ -47,15 +48,4 @@ pub(crate) struct Contents {
     pub(crate) image: Option<Image>,
     /// What the units of each hidden layer look for.
     pub(crate) filters: Vec<Filters>,
-}
-
-/// Filters of one layer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filters {
-    /// The layer's name.
-    pub(crate) layer: String,
-    /// The weights of each unit to a sample, through the layers between.
-    pub(crate) tiles: Vec<Vec<f64>>,
-    /// The mean activity of each unit, or nothing.
-    pub(crate) activity: Vec<f64>,
 }

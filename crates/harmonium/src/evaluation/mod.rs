@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod bound;
 pub mod dbn;
+pub mod diagnose;
 pub mod diagnostics;
 pub mod filters;
 pub mod likelihood;

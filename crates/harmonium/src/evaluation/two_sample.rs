@@ -39,7 +39,7 @@ const DULL: f64 = 3.0;
 
 /// What the values of samples are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum Domain {
     /// 0 and 1.
     Bits,
     /// -1 and 1.
@@ -48,7 +48,7 @@ pub enum Values {
     Numbers,
 }
 
-impl Values {
+impl Domain {
     /// What stands beside 1, if there are only two values.
     fn low(self) -> Option<f64> {
         match self {
@@ -62,7 +62,7 @@ impl Values {
 /// Rows of samples, packed where there are only two values.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    kind: Values,
+    kind: Domain,
     n_columns: usize,
     bits: BitMatrix,
     numbers: Vec<f64>,
@@ -70,7 +70,7 @@ pub struct Samples {
 
 impl Samples {
     /// No rows yet.
-    pub fn new(n_columns: usize, kind: Values) -> Self {
+    pub fn new(n_columns: usize, kind: Domain) -> Self {
         Self { kind, n_columns, bits: BitMatrix::zeros(0, n_columns), numbers: Vec::new() }
     }
 
@@ -84,9 +84,9 @@ impl Samples {
             let what = format!("rows of {n_columns} columns");
             return Err(Error::Shape { what, expected: n_columns, found: values.len() });
         }
-        let only = |kind: Values| values.iter().all(|x| Some(*x) == kind.low() || *x == 1.0);
-        let kinds = [Values::Bits, Values::Spins];
-        let kind = kinds.into_iter().find(|k| only(*k)).unwrap_or(Values::Numbers);
+        let only = |kind: Domain| values.iter().all(|x| Some(*x) == kind.low() || *x == 1.0);
+        let kinds = [Domain::Bits, Domain::Spins];
+        let kind = kinds.into_iter().find(|k| only(*k)).unwrap_or(Domain::Numbers);
         let mut samples = Self::new(n_columns, kind);
         values.chunks_exact(n_columns).try_for_each(|row| samples.push(row))?;
         Ok(samples)
@@ -118,8 +118,8 @@ impl Samples {
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         match self.kind {
-            Values::Numbers => self.numbers.len() / self.n_columns.max(1),
-            Values::Bits | Values::Spins => self.bits.n_rows(),
+            Domain::Numbers => self.numbers.len() / self.n_columns.max(1),
+            Domain::Bits | Domain::Spins => self.bits.n_rows(),
         }
     }
 
@@ -149,8 +149,8 @@ impl Samples {
         let mut chosen = Self::new(self.n_columns, self.kind);
         for &row in rows {
             match self.kind {
-                Values::Numbers => chosen.numbers.extend_from_slice(self.row(row)),
-                Values::Bits | Values::Spins => chosen.bits.push_words(self.bits.row(row)),
+                Domain::Numbers => chosen.numbers.extend_from_slice(self.row(row)),
+                Domain::Bits | Domain::Spins => chosen.bits.push_words(self.bits.row(row)),
             }
         }
         chosen
@@ -168,7 +168,7 @@ impl Samples {
 
     /// The same as numbers, for a comparison with others that are.
     fn unpacked(&self) -> Self {
-        let mut all = Self::new(self.n_columns, Values::Numbers);
+        let mut all = Self::new(self.n_columns, Domain::Numbers);
         for row in 0..self.n_rows() {
             all.numbers.extend((0..self.n_columns).map(|c| self.value(row, c)));
         }
@@ -178,8 +178,8 @@ impl Samples {
     /// Steps that one distance takes.
     fn cost(&self) -> usize {
         match self.kind {
-            Values::Numbers => self.n_columns,
-            Values::Bits | Values::Spins => self.bits.words_per_row(),
+            Domain::Numbers => self.n_columns,
+            Domain::Bits | Domain::Spins => self.bits.words_per_row(),
         }
     }
 
@@ -212,7 +212,7 @@ const NOBODY: (f64, usize) = (f64::INFINITY, 0);
 fn nearest(from: &Samples, to: &Samples, own: Own) -> Vec<(f64, usize)> {
     let others = |i: usize| (0..to.n_rows()).filter(move |&j| own == Own::Allowed || i != j);
     let rows = (0..from.n_rows()).into_par_iter();
-    if from.kind != Values::Numbers {
+    if from.kind != Domain::Numbers {
         let (a, b) = (&from.bits, &to.bits);
         let distance = |i: usize, j: usize| -> u32 {
             a.row(i).iter().zip(b.row(j)).map(|(a, b)| (a ^ b).count_ones()).sum()
@@ -426,7 +426,7 @@ fn memorisation(
     Memorisation {
         privacy_loss: test.accuracy - with_train.accuracy,
         train: with_train,
-        close: if train.kind == Values::Numbers { close.sqrt() } else { close },
+        close: if train.kind == Domain::Numbers { close.sqrt() } else { close },
         generated_close,
         held_out_close,
         copies: of_generated.iter().filter(|d| **d == 0.0).count() as f64 / n[0],

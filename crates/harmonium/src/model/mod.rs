@@ -17,6 +17,7 @@
 //! ```
 
 mod complete;
+mod diagnose;
 mod features;
 mod given;
 mod named;
@@ -27,6 +28,7 @@ mod train;
 mod units;
 
 pub use complete::{Completed, Completing};
+pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
 pub use named::{is_named, is_uai};
