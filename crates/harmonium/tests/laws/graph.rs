@@ -2,7 +2,7 @@
 
 use crate::machines::{assert_close, discrete, gaussian};
 use harmonium::exact;
-use harmonium::graph::{Order, Pair, Pairwise};
+use harmonium::graph::{Node, Order, Pair, Pairwise};
 use harmonium::machine::{LayerId, Machine, State};
 use harmonium::sampling::Clamp;
 use harmonium::units::{Storage, log_sum_exp};
@@ -40,7 +40,7 @@ fn clamps(machine: &Machine) -> Vec<Clamp> {
 
 /// The states of the nodes of a graph in one row of a state of the machine.
 fn states_of(machine: &Machine, graph: &Pairwise, x: &State, row: usize) -> Vec<usize> {
-    let state = |node: &harmonium::graph::Node| {
+    let state = |node: &Node| {
         let units = machine.layer(node.layer).units;
         let group = units.group();
         let entries = &x.row(node.layer, row)[node.unit * group..(node.unit + 1) * group];
@@ -63,7 +63,7 @@ fn the_energy_of_the_graph_is_that_of_the_machine() {
                 logs.push(graph.log_weight(&states));
                 assert_close(-energy, logs[row], 1e-11, &name);
             }
-            let n_states: usize = graph.nodes().iter().map(|n| n.n_states()).product();
+            let n_states: usize = graph.nodes().iter().map(Node::n_states).product();
             assert_eq!(energies.len(), n_states, "{name}");
             let sum = exact::log_sums(&machine, &clamp, &x).unwrap()[0];
             assert_close(sum, log_sum_exp(&logs), 1e-11, &name);
@@ -109,7 +109,7 @@ fn an_order_counts_its_terms() {
         let x = some_state(&machine);
         let graph = Pairwise::new(&machine, &Clamp::none(), &x, 0).unwrap();
         let topology = graph.topology();
-        let n_states: Vec<usize> = graph.nodes().iter().map(|n| n.n_states()).collect();
+        let n_states: Vec<usize> = graph.nodes().iter().map(Node::n_states).collect();
         let order = Order::narrow(&topology, &n_states, 30.0).unwrap();
         let n = topology.n();
         let mut sees = vec![vec![false; n]; n];
