@@ -2,10 +2,10 @@
 
 use crate::Outcome;
 use crate::turns::{medians, on_threads};
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::random::Stream;
-use harmonium::sampling::Chains;
+use harmonium::sampling::{Chains, Sampler};
 
 pub(crate) fn run() -> Outcome {
     let machines = [
@@ -13,12 +13,12 @@ pub(crate) fn run() -> Outcome {
         ("DBM 784-500-1000", Dbm::binary(784, &[500, 1000])?.into_machine()),
     ];
     for (name, machine) in &machines {
-        let engine = Engine::new(machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let chains = Chains::new(machine, 100, Stream::new(1))?;
         let sweeps = |n: usize| {
-            let (mut chains, engine) = (chains.clone(), &engine);
+            let (mut chains, sampler) = (chains.clone(), &sampler);
             move || {
-                let done = on_threads(n, || chains.advance(machine, engine, 5, Stream::new(2)));
+                let done = on_threads(n, || chains.advance(sampler, 5, Stream::new(2)));
                 assert!(matches!(done, Ok(Ok(()))), "sweeps go through");
             }
         };

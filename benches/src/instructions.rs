@@ -8,10 +8,10 @@ use crate::products::state_of;
 use crate::report::{Flags, Report};
 use crate::step::{random_bits, random_data, train};
 use crate::{Fallible, Outcome};
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::machine::Machine;
 use harmonium::models::Rbm;
-use harmonium::sampling::Chains;
+use harmonium::sampling::{Chains, Sampler};
 use harmonium::training::{Numbers, Plan, Rule, Trainer, initialise};
 use harmonium_data::Dataset;
 use harmonium_kernels::line::{Fields, Line, PANEL, Row, TILE, Wide};
@@ -262,17 +262,17 @@ fn steps(rule: Rule, precision: Numbers, n: usize) -> Outcome {
 
 fn sweeps(precision: Arithmetic, n: usize) -> Outcome {
     let (machine, _) = machine(0.19)?;
-    let engine = Engine::with_arithmetic(&machine, precision);
+    let sampler = Sampler::new(machine.clone(), precision);
     let mut chains = Chains::new(&machine, BATCH, Stream::new(1))?;
-    Ok(chains.advance(&machine, &engine, n, Stream::new(2))?)
+    Ok(chains.advance(&sampler, n, Stream::new(2))?)
 }
 
 fn products(precision: Arithmetic, density: f64, n: usize) -> Outcome {
     let (machine, _) = machine(density)?;
-    let engine = Engine::with_arithmetic(&machine, precision);
+    let sampler = Sampler::new(machine.clone(), precision);
     let mut x = state_of(&machine, &random_bits(BATCH, SHAPE.0, density, 2))?;
     let mut theta = vec![Wide::ZERO; SHAPE.1.div_ceil(TILE) * BATCH];
-    let mut product = engine.products(Rbm::HIDDEN).expect("laid out for the kernels");
+    let mut product = sampler.products(Rbm::HIDDEN).expect("laid out for the kernels");
     (0..n).for_each(|_| product(&mut x, &mut theta));
     Ok(())
 }

@@ -8,9 +8,10 @@ use crate::step::{NAMES, heads, n_contenders, named_ratios, random_bits, ratios,
 use crate::turns::{Contender, median, on_threads, take_turns, timed};
 use crate::yardstick::{Dense, Yardstick};
 use crate::{Fallible, Outcome};
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::machine::{Machine, State};
 use harmonium::models::Rbm;
+use harmonium::sampling::Sampler;
 use harmonium::training::{Plan, initialise};
 use harmonium_data::{Binarize, Dataset, Table};
 use harmonium_kernels::bits::BitMatrix;
@@ -54,7 +55,7 @@ pub(crate) fn run(
         }
     }
     report.finish(&[
-        "i16, f32: harmonium's engine, packing and biases included; gemm: dense f32, without biases",
+        "i16, f32: harmonium's sampler, packing and biases included; gemm: dense f32, without biases",
         "gemm uses AVX-512 where the machine has it; in brackets the ratios where it may use AVX2 alone",
         "! marks where the dense product is faster; other work on the machine moves ratios by 10 % and more",
     ])
@@ -69,10 +70,10 @@ fn measure(
     let (batch, n_tiles) = (bits.n_rows(), n_hidden.div_ceil(TILE));
     let mut theta = [0, 1].map(|_| vec![Wide::ZERO; n_tiles * batch]);
     let mut states = [state_of(machine, bits)?, state_of(machine, bits)?];
-    let engines = [Arithmetic::I16, Arithmetic::F32].map(|p| Engine::with_arithmetic(machine, p));
+    let engines = [Arithmetic::I16, Arithmetic::F32].map(|p| Sampler::new(machine.clone(), p));
     let mut products = engines
         .each_ref()
-        .map(|engine| engine.products(Rbm::HIDDEN).expect("laid out for the kernels"));
+        .map(|sampler| sampler.products(Rbm::HIDDEN).expect("laid out for the kernels"));
     let mut ours = products.iter_mut().zip(&mut states).zip(&mut theta);
     let mut next = || {
         let ((product, x), theta) = ours.next().expect("there are two");

@@ -6,11 +6,11 @@ use crate::step::random_bits;
 use crate::turns::{Contender, median, pool, ratio, take_turns};
 use crate::yardstick::Dense;
 use crate::{Fallible, Outcome};
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::machine::{Edges, Machine, Weights};
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::random::Stream;
-use harmonium::sampling::Chains;
+use harmonium::sampling::{Chains, Sampler};
 use harmonium::training::{Plan, initialise};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table};
@@ -77,13 +77,13 @@ impl Cell<'_> {
     fn measure(&self, pool: &ThreadPool, seconds: f64, report: &mut Report) -> Outcome {
         let ours = |precision| -> Fallible<_> {
             let machine = self.machine;
-            let engine = Engine::with_arithmetic(machine, precision);
+            let sampler = Sampler::new(machine.clone(), precision);
             let mut chains = Chains::new(machine, self.n_chains, Stream::new(1))?;
             let mut done = 0;
             Ok(move |n: usize| -> Fallible<f64> {
                 done += 1;
                 let start = Instant::now();
-                pool.install(|| chains.advance(machine, &engine, n, Stream::new(2).fork(done)))?;
+                pool.install(|| chains.advance(&sampler, n, Stream::new(2).fork(done)))?;
                 Ok(start.elapsed().as_secs_f64())
             })
         };

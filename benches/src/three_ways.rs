@@ -7,12 +7,12 @@
 //! and stripes the visible couplings do it alone, and all data sides come out the same.
 
 use crate::{Fallible, Outcome};
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::{bound, likelihood};
 use harmonium::machine::{Batch, Machine};
 use harmonium::models::{Bm, Lateral};
 use harmonium::optim::Schedule;
-use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::training::{Plan, Posterior, Rule, train};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table, synthetic};
@@ -80,12 +80,13 @@ fn even_rows() -> Vec<f32> {
 
 /// The mean-field bound on the total log-likelihood.
 fn bound_total(machine: &Machine, rows: &[f32], log_z: f64) -> Fallible<f64> {
-    let (engine, clamp) = (Engine::new(machine), Clamp::visible(machine));
+    let (sampler, clamp) =
+        (Sampler::new(machine.clone(), Arithmetic::F64), Clamp::visible(machine));
     let rows: Vec<f64> = rows.iter().map(|x| f64::from(*x)).collect();
     let mut x = Batch::from_rows(machine, N_VISIBLE, &rows)?.to_state(machine)?;
-    start_outwards(machine, &engine, &clamp, &mut x)?;
+    sampler.start_outwards(&clamp, &mut x)?;
     let settings = MeanField { max_sweeps: 1000, ..MeanField::default() };
-    mean_field(machine, &engine, &clamp, &mut x, settings)?;
+    sampler.mean_field(&clamp, &mut x, settings)?;
     let bounds = bound::unnormalised(machine, &clamp, &x)?;
     Ok(bounds.iter().map(|b| b - log_z).sum())
 }

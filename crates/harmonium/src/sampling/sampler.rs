@@ -26,7 +26,7 @@
 //! ```
 
 use crate::engine::{Arithmetic, Engine, Packed};
-use crate::machine::{LayerId, Machine, State};
+use crate::machine::{Coupling, LayerId, Machine, State, Weights};
 use harmonium_kernels::line::Wide;
 use std::sync::OnceLock;
 
@@ -99,6 +99,18 @@ impl Sampler {
         self.engine.arithmetic()
     }
 
+    /// Replaces the machine. Where the graph is another one, everything is laid out anew, and every
+    /// layer counts what it receives once.
+    pub fn set_machine(&mut self, machine: Machine) {
+        if same_graph(&self.machine, &machine) {
+            self.machine = machine;
+            self.engine.refresh(&self.machine);
+            self.learned = Learned::Nothing;
+        } else {
+            *self = Self::new(machine, self.arithmetic());
+        }
+    }
+
     /// Changes the parameters of the machine, not its graph; the layout follows.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Machine) -> R) -> R {
         self.catch_up();
@@ -150,4 +162,23 @@ impl Sampler {
     pub fn products(&self, l: LayerId) -> Option<impl FnMut(&mut State, &mut [Wide]) + '_> {
         self.engine.packed().map(|packed| packed.products(l))
     }
+}
+
+/// Whether two machines have the same layers and couplings, whatever their parameters are.
+fn same_graph(a: &Machine, b: &Machine) -> bool {
+    let layers =
+        |m: &Machine| -> Vec<_> { m.layers().iter().map(|l| (l.units, l.len())).collect() };
+    let pattern = |a: &Coupling, b: &Coupling| {
+        let weights = match (&a.weights, &b.weights) {
+            (Weights::Between(_), Weights::Between(_))
+            | (Weights::Lateral(_), Weights::Lateral(_)) => true,
+            (Weights::Sparse(a), Weights::Sparse(b)) => a.pairs() == b.pairs(),
+            _ => false,
+        };
+        a.between == b.between && weights
+    };
+    let (mine, other) = (a.couplings(), b.couplings());
+    layers(a) == layers(b)
+        && mine.len() == other.len()
+        && mine.iter().zip(other).all(|(a, b)| pattern(a, b))
 }

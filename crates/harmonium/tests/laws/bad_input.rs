@@ -1,11 +1,11 @@
 //! Bad input gets a typed error with the numbers in it, and never a panic.
 
 use harmonium::Error;
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role, State, Triangle};
 use harmonium::models::{Bm, Dbm, Lateral, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, MeanField, Tempering, gibbs, mean_field};
+use harmonium::sampling::{Clamp, MeanField, Sampler, Tempering};
 use harmonium::training::{Plan, Rule, train};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Table};
@@ -212,9 +212,9 @@ fn data_that_does_not_fit_is_refused_before_training() {
 fn clamps_states_and_ladders_of_another_shape_are_refused() {
     let rbm = Rbm::binary(4, 2).unwrap().into_machine();
     let other = Rbm::binary(4, 3).unwrap().into_machine();
-    let engine = Engine::new(&rbm);
+    let sampler = Sampler::new(rbm.clone(), Arithmetic::F64);
     let mut x = State::zeros(&rbm, 2).unwrap();
-    let mut try_clamp = |clamp: Clamp| gibbs(&rbm, &engine, &clamp, &mut x, 1, Stream::new(0));
+    let mut try_clamp = |clamp: Clamp| sampler.gibbs(&clamp, &mut x, 1, Stream::new(0));
     assert!(try_clamp(Clamp::none().with_units(LayerId(0), vec![true; 3])).is_err());
     assert!(try_clamp(Clamp::layers([LayerId(2)])).is_err());
     assert!(
@@ -225,13 +225,13 @@ fn clamps_states_and_ladders_of_another_shape_are_refused() {
     );
     assert!(try_clamp(Clamp::none().with_mask(LayerId(0), Array2::default((2, 4)).view())).is_ok());
     let mut foreign = State::zeros(&other, 2).unwrap();
-    assert!(gibbs(&rbm, &engine, &Clamp::none(), &mut foreign, 1, Stream::new(0)).is_err());
+    assert!(sampler.gibbs(&Clamp::none(), &mut foreign, 1, Stream::new(0)).is_err());
     assert!(rbm.energies(&foreign).is_err() && rbm.theta(LayerId(0), &foreign, 0).is_err());
     for settings in [
         MeanField { damping: 1.0, ..MeanField::default() },
         MeanField { max_sweeps: 0, ..MeanField::default() },
     ] {
-        assert!(mean_field(&rbm, &engine, &Clamp::none(), &mut x, settings).is_err());
+        assert!(sampler.mean_field(&Clamp::none(), &mut x, settings).is_err());
     }
     let mut state = State::zeros(&rbm, 2).unwrap();
     assert!(state.set_row(LayerId(0), 2, &[0.0; 4]).is_err());

@@ -10,15 +10,13 @@ use harmonium::models::{Dbn, Directed, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
 use harmonium::random::{Site, Stream};
-use harmonium::sampling::{
-    Clamp, DbnEngine, DbnState, Label, Pass, TopSums, generate, gibbs, recognise,
-};
+use harmonium::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums};
 use harmonium::training::{
     DbnLearner, DbnShape, EpochData, Learner, Plan, Rule, Stack, Trainer, UpDown, drive,
     initialise, sleep_gradient, train, wake_gradient,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, Table, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, Table, synthetic};
 
 type LayerOf = (&'static str, Units, usize);
 
@@ -151,7 +149,7 @@ fn labels_are_part_of_the_joint_likelihood() {
     let mut total = 0.0;
     for v in all_values(dbn.layer(0)) {
         let alone = score::exact(&dbn, &dataset(std::slice::from_ref(&v))).unwrap().rows[0];
-        let data = dataset(&vec![v; 3]).with_classes(&[0, 1, 2], 3).unwrap();
+        let data = dataset(&vec![v; 3]).with_labels(Labels::from_values(vec![0, 1, 2])).unwrap();
         let joint: f64 = score::exact(&dbn, &data).unwrap().rows.iter().map(|l| l.exp()).sum();
         assert_close(alone.exp(), joint, 1e-10, name);
         total += joint;
@@ -239,10 +237,10 @@ fn samples_have_the_exact_marginals() {
             }
         }
         for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
-            let engine = DbnEngine::new(&dbn, precision);
+            let sampler = DbnSampler::new(dbn.clone(), precision);
             let mut moved = x.clone();
-            gibbs(top, engine.top(), &Clamp::none(), &mut moved, 1, Stream::new(6)).unwrap();
-            let drawn = generate(&dbn, &engine, &moved, Pass::Samples(Stream::new(7))).unwrap();
+            sampler.top().gibbs(&Clamp::none(), &mut moved, 1, Stream::new(6)).unwrap();
+            let drawn = sampler.generate(&moved, Pass::Samples(Stream::new(7))).unwrap();
             let mut counts = vec![0.0; rows.len()];
             for r in 0..N {
                 counts[rows.iter().position(|v| v == drawn.row(0, r)).unwrap()] += 1.0;
@@ -255,11 +253,11 @@ fn samples_have_the_exact_marginals() {
 #[test]
 fn means_on_the_last_step_are_those_of_the_samples() {
     for (name, dbn) in networks().into_iter().filter(|n| n.1.depth() > 1) {
-        let engine = DbnEngine::new(&dbn, Arithmetic::F64);
+        let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
         let top = State::zeros(dbn.top(), 4000).unwrap();
         let stream = Stream::new(8);
-        let means = generate(&dbn, &engine, &top, Pass::LastMeans(stream)).unwrap();
-        let samples = generate(&dbn, &engine, &top, Pass::Samples(stream)).unwrap();
+        let means = sampler.generate(&top, Pass::LastMeans(stream)).unwrap();
+        let samples = sampler.generate(&top, Pass::Samples(stream)).unwrap();
         let len = dbn.layer(0).len();
         for i in 0..len {
             let gap: Vec<f64> =
@@ -310,10 +308,10 @@ fn wake_and_sleep_steps_are_gradients_of_the_conditionals() {
     const STEP: f64 = 1e-5;
     for (name, dbn) in networks().into_iter().filter(|n| n.1.depth() > 1) {
         let (x, w) = complete(&dbn);
-        let engine = DbnEngine::new(&dbn, Arithmetic::F64);
+        let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
         for (l, part) in dbn.directed().iter().enumerate() {
-            let wake = wake_gradient(&dbn, &engine, &x, l, &w).unwrap();
-            let sleep = sleep_gradient(&dbn, &engine, &x, l, &w).unwrap();
+            let wake = wake_gradient(&sampler, &x, l, &w).unwrap();
+            let sleep = sleep_gradient(&sampler, &x, l, &w).unwrap();
             for (m, gradient, way) in [
                 (&part.generative, wake, (Directed::ABOVE, Directed::BELOW)),
                 (&part.recognition, sleep, (Directed::BELOW, Directed::ABOVE)),
@@ -348,8 +346,8 @@ fn real_values_have_a_density_and_a_precision_that_is_learned() {
     let layer = |l: usize| all.iter().flat_map(|p| p.0[l].clone()).collect::<Vec<f64>>();
     let mut x = DbnState::from_rows(&dbn, 2, &layer(0)).unwrap();
     x.set_layer(1, &layer(1)).unwrap();
-    let engine = DbnEngine::new(&dbn, Arithmetic::F64);
-    let gradient = wake_gradient(&dbn, &engine, &x, 0, &w).unwrap();
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
+    let gradient = wake_gradient(&sampler, &x, 0, &w).unwrap();
     let generative = &dbn.directed()[0].generative;
     for (i, found) in gradient.own[0].iter().enumerate() {
         let at = |by: f64| {
@@ -475,11 +473,11 @@ fn a_layer_above_learns_from_samples_drawn_anew() {
     assert_eq!(a.table(), samples.in_epoch(3).unwrap().table());
     assert_ne!(a.table(), b.table());
     // Over many epochs their means are those of the recognition distribution.
-    let engine = DbnEngine::new(&dbn, Arithmetic::F64);
+    let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let mut row = vec![0.0; 9];
     data.present_into(7, Stream::new(0), &mut row);
     let mut x = DbnState::from_rows(&dbn, 9, &row).unwrap();
-    recognise(&dbn, &engine, &mut x, Pass::Means).unwrap();
+    sampler.recognise(&mut x, Pass::Means).unwrap();
     for unit in 0..5 {
         let drawn: Vec<f64> = (0..2000)
             .map(|e| f64::from(samples.in_epoch(e).unwrap().table().at(7, unit)))
@@ -490,7 +488,7 @@ fn a_layer_above_learns_from_samples_drawn_anew() {
 
 #[test]
 fn stopping_inside_a_layer_and_going_on_changes_nothing() {
-    let data = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let data = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
     let stack = Stack::new(shape(&[5, 4], 2), &data, &plan()).unwrap();
     let mut dbn = stack.first().unwrap();
     let samples = stack.data(&dbn);
@@ -514,7 +512,7 @@ fn stopping_inside_a_layer_and_going_on_changes_nothing() {
 
 #[test]
 fn stopping_inside_the_refinement_and_going_on_changes_nothing() {
-    let data = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let data = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
     let dbn = stacked(shape(&[5, 4], 2), &data, &plan());
     for rule in [Rule::Cd, Rule::Pcd, Rule::Pt] {
         let plan = Plan { epochs: 6, rule, replicas: 3, ..plan() };

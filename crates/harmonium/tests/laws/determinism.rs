@@ -2,12 +2,12 @@
 
 use crate::machines::all;
 use harmonium::Error;
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::exact;
 use harmonium::machine::Machine;
 use harmonium::models::{Dbm, curie_weiss, ising_torus};
 use harmonium::random::Stream;
-use harmonium::sampling::Chains;
+use harmonium::sampling::{Chains, Sampler};
 use harmonium::training::{Numbers, Observer, Plan, Posterior, Rule, View, train};
 use harmonium_data::{Binarize, Dataset, digits};
 use std::ops::ControlFlow;
@@ -113,10 +113,10 @@ fn lateral_sweeps_give_the_same_bits_on_1_2_and_7_threads() {
     let dense = curie_weiss(150, 1.2).unwrap().into_machine();
     for machine in [torus, dense] {
         for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
-            let engine = Engine::with_arithmetic(&machine, precision);
+            let sampler = Sampler::new(machine.clone(), precision);
             let run = |n| {
                 let mut chains = Chains::new(&machine, 300, Stream::new(1)).unwrap();
-                on_threads(n, || chains.advance(&machine, &engine, 3, Stream::new(2))).unwrap();
+                on_threads(n, || chains.advance(&sampler, 3, Stream::new(2))).unwrap();
                 chains.state().clone()
             };
             assert_eq!(run(1), run(2), "{precision:?}");

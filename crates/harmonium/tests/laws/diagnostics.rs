@@ -1,12 +1,12 @@
 //! Diagnostics of chains say what is known of them exactly.
 
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::diagnostics::{Mixing, Travel, Watch};
 use harmonium::machine::{Base, Coupling, LayerId, Machine, State, Triangle};
 use harmonium::machine::{Layer, Role};
 use harmonium::models::Rbm;
 use harmonium::random::{Site, Stream};
-use harmonium::sampling::{Chains, Tempering};
+use harmonium::sampling::{Chains, Sampler, Tempering};
 use harmonium::units::Units;
 
 /// Chains of $x_{t+1} = \rho x_t + \sqrt{1-\rho^2}\,\epsilon$, stationary from the start.
@@ -118,11 +118,11 @@ fn a_machine_of_two_states_has_the_time_of_its_transition_matrix() {
     let lambda = up(1.0) - up(0.0);
     let (m, n) = (16, 10_000);
     let mut chains = Chains::new(&rbm, m, Stream::new(5)).unwrap();
-    let engine = Engine::new(&rbm);
-    chains.advance(&rbm, &engine, 100, Stream::new(6)).unwrap();
+    let sampler = Sampler::new(rbm.clone(), Arithmetic::F64);
+    chains.advance(&sampler, 100, Stream::new(6)).unwrap();
     let mut watch = Watch::new(&rbm, chains.state()).unwrap();
     for sweep in 0..n {
-        chains.advance(&rbm, &engine, 1, Stream::new(7).fork(sweep)).unwrap();
+        chains.advance(&sampler, 1, Stream::new(7).fork(sweep)).unwrap();
         watch.look(&rbm, chains.state()).unwrap();
     }
     let draws = m * n as usize;
@@ -144,16 +144,16 @@ fn a_magnet_that_does_not_turn_is_noticed() {
     let layer = Layer::new("spins", Role::Visible, Units::Spin, n).unwrap();
     let triangle = Triangle::from_fn(n, |_, _| 1.6 / n as f64).unwrap();
     let magnet = Machine::new(vec![layer], vec![Coupling::lateral(LayerId(0), triangle)]).unwrap();
-    let engine = Engine::new(&magnet);
+    let sampler = Sampler::new(magnet.clone(), Arithmetic::F64);
     let mut x = State::zeros(&magnet, 20).unwrap();
     for row in 0..20 {
         x.set_row(LayerId(0), row, &vec![if row < 10 { 1.0 } else { -1.0 }; n]).unwrap();
     }
     let mut chains = Chains::from_state(x);
-    chains.advance(&magnet, &engine, 10, Stream::new(8)).unwrap();
+    chains.advance(&sampler, 10, Stream::new(8)).unwrap();
     let mut watch = Watch::new(&magnet, chains.state()).unwrap();
     for sweep in 0..300 {
-        chains.advance(&magnet, &engine, 1, Stream::new(9).fork(sweep)).unwrap();
+        chains.advance(&sampler, 1, Stream::new(9).fork(sweep)).unwrap();
         watch.look(&magnet, chains.state()).unwrap();
     }
     let r_hat = |k: usize| Mixing::of(&watch.series()[k].chains).unwrap().r_hat.unwrap();
@@ -163,7 +163,7 @@ fn a_magnet_that_does_not_turn_is_noticed() {
     let betas = Tempering::even_ladder(6);
     let mut ladders = Tempering::new(&magnet, 4, &betas, base, Stream::new(10)).unwrap();
     assert_eq!(Travel::of(&ladders).rounds_per_trip, None);
-    ladders.advance(&magnet, &engine, 2000, Stream::new(11)).unwrap();
+    ladders.advance(&sampler, 2000, Stream::new(11)).unwrap();
     let travel = Travel::of(&ladders);
     let rounds = travel.rounds_per_trip.unwrap();
     assert!((12.0..400.0).contains(&rounds), "{travel:?}");

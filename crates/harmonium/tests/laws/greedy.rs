@@ -3,13 +3,13 @@
 
 use crate::machines::{assert_close, noise, some_states};
 use harmonium::Error;
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::likelihood;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Bm, Body, Dbm, Lateral, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
-use harmonium::sampling::{Clamp, MeanField, conditional_means, infer};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::training::{
     Learner, Observer, Plan, Pretrained, Rule, Stage, Stop, Trainer, View, drive, initialise, train,
 };
@@ -49,16 +49,16 @@ fn counting_twice_is_seeing_two_copies() {
     }
     let settings = MeanField::default();
     let clamp = Clamp::visible(&three);
-    infer(&three, &Engine::new(&three), &clamp, &mut copied, settings).unwrap();
+    Sampler::new(three.clone(), Arithmetic::F64).infer(&clamp, &mut copied, settings).unwrap();
     for (precision, tolerance) in
         [(Arithmetic::F64, 1e-13), (Arithmetic::F32, 1e-5), (Arithmetic::I16, 3e-3)]
     {
-        let engine = Engine::with_copies(&two, precision, &[1.0, 2.0]);
-        let up = conditional_means(&two, &engine, &Clamp::none(), &x, &[ends[1]]).unwrap();
+        let sampler = Sampler::with_copies(two.clone(), precision, &[1.0, 2.0]);
+        let up = sampler.conditional_means(&Clamp::none(), &x, &[ends[1]]).unwrap();
         // The visible layer counts once: it sees one hidden layer in both machines.
-        let down = conditional_means(&two, &engine, &Clamp::none(), &x, &[ends[0]]).unwrap();
-        let plain = Engine::new(&two);
-        let expected = conditional_means(&two, &plain, &Clamp::none(), &x, &[ends[0]]).unwrap();
+        let down = sampler.conditional_means(&Clamp::none(), &x, &[ends[0]]).unwrap();
+        let plain = Sampler::new(two.clone(), Arithmetic::F64);
+        let expected = plain.conditional_means(&Clamp::none(), &x, &[ends[0]]).unwrap();
         for row in 0..40 {
             for (a, b) in up.row(ends[1], row).iter().zip(copied.row(ends[2], row)) {
                 assert_close(*a, *b, tolerance, &format!("{precision:?}, up"));
@@ -119,8 +119,8 @@ fn pretrained(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Vec<Seen> {
         if learner.progress().epoch == plan.pretrain_epochs {
             let (layer, _) = learner.described().unwrap();
             let part = learner.current();
-            let counts = counts(part.machine, part.engine);
-            seen.push(Seen { layer, machine: part.machine.clone(), counts });
+            let counts = counts(part.sampler);
+            seen.push(Seen { layer, machine: part.sampler.machine().clone(), counts });
             assert_eq!(learner.stage(), Some(Stage::Pretrain(seen.len())));
         }
     }
@@ -135,13 +135,14 @@ fn machine_of(learner: &dyn Learner) -> Machine {
 }
 
 /// How strongly each binary layer responds: ln p/(1-p) over θ.
-fn counts(machine: &Machine, engine: &Engine) -> Vec<f64> {
+fn counts(sampler: &Sampler) -> Vec<f64> {
+    let machine = sampler.machine();
     let x = some_states(machine, 1, 4);
     let count = |l: LayerId| {
         if machine.layer(l).units != Units::Binary {
             return f64::NAN;
         }
-        let q = conditional_means(machine, engine, &Clamp::none(), &x, &[l]).unwrap();
+        let q = sampler.conditional_means(&Clamp::none(), &x, &[l]).unwrap();
         let theta = machine.theta(l, &x, 0).unwrap();
         let strongest = (0..theta.len()).max_by(|&i, &j| theta[i].abs().total_cmp(&theta[j].abs()));
         let i = strongest.unwrap();

@@ -1,13 +1,13 @@
 //! Mean field and its bound.
 
 use crate::machines::{all, assert_close, assert_gradient, named, noise, some_states};
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::bound;
 use harmonium::exact;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, State, Triangle};
 use harmonium::models::{Bm, Dbm, Lateral};
 use harmonium::moments::Moments;
-use harmonium::sampling::{Clamp, MeanField, mean_field, start_outwards};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::units::Units;
 
 /// `x` with the hidden layers at random means of a factorised `q`.
@@ -91,7 +91,7 @@ fn the_bound_misses_the_likelihood_by_the_kl_divergence() {
 #[test]
 fn sequential_mean_field_never_lowers_the_bound() {
     for (name, machine) in all() {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let clamp = Clamp::visible(&machine);
         let x = some_states(&machine, 5, 22);
         for damping in [0.0, 0.5] {
@@ -100,7 +100,7 @@ fn sequential_mean_field_never_lowers_the_bound() {
             let first = before.clone();
             for _ in 0..20 {
                 let one = MeanField { tolerance: 0.0, max_sweeps: 1, damping };
-                mean_field(&machine, &engine, &clamp, &mut q, one).unwrap();
+                sampler.mean_field(&clamp, &mut q, one).unwrap();
                 let after = bound::unnormalised(&machine, &clamp, &q).unwrap();
                 for (b, a) in before.iter().zip(&after) {
                     assert!(*a >= b - 1e-12 * (1.0 + b.abs()), "{name}: {b} fell to {a}");
@@ -117,10 +117,10 @@ fn sequential_mean_field_never_lowers_the_bound() {
 fn the_fixed_point_is_stationary_and_reported() {
     let settings = MeanField { tolerance: 1e-12, max_sweeps: 2000, damping: 0.0 };
     for (name, machine) in all() {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let clamp = Clamp::visible(&machine);
         let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
-        let report = mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+        let report = sampler.mean_field(&clamp, &mut q, settings).unwrap();
         assert_eq!(report.unconverged, 0, "{name}: {report:?}");
         assert!(report.change <= 1e-12 && report.mean_sweeps <= report.sweeps as f64);
         // Along each mean, kept inside its simplex, the slope of the bound is zero.
@@ -152,13 +152,13 @@ fn the_fixed_point_is_stationary_and_reported() {
 #[test]
 fn a_damped_sweep_goes_part_of_the_way() {
     let machine = named("rbm of binary");
-    let engine = Engine::new(&machine);
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
     let clamp = Clamp::visible(&machine);
     let start = random_means(&machine, &some_states(&machine, 3, 23), 6);
     let sweep = |damping: f64| {
         let mut q = start.clone();
         let one = MeanField { tolerance: 0.0, max_sweeps: 1, damping };
-        let report = mean_field(&machine, &engine, &clamp, &mut q, one).unwrap();
+        let report = sampler.mean_field(&clamp, &mut q, one).unwrap();
         (q, report.change)
     };
     let ((full, whole_change), (damped, change)) = (sweep(0.0), sweep(0.75));
@@ -176,10 +176,10 @@ fn a_damped_sweep_goes_part_of_the_way() {
 #[test]
 fn what_has_not_converged_says_so() {
     let machine = named("lateral of binary");
-    let engine = Engine::new(&machine);
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
     let mut q = random_means(&machine, &some_states(&machine, 3, 23), 6);
     let one = MeanField { tolerance: 1e-12, max_sweeps: 1, damping: 0.0 };
-    let report = mean_field(&machine, &engine, &Clamp::visible(&machine), &mut q, one).unwrap();
+    let report = sampler.mean_field(&Clamp::visible(&machine), &mut q, one).unwrap();
     assert_eq!((report.sweeps, report.unconverged), (1, 3));
     assert!(report.change > 1e-12);
 }
@@ -195,10 +195,10 @@ fn mean_field_is_exact_where_the_posterior_factorises() {
             continue;
         }
         tried += 1;
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let x = some_states(&machine, 3, 24);
         let mut q = random_means(&machine, &x, 7);
-        let report = mean_field(&machine, &engine, &clamp, &mut q, MeanField::default()).unwrap();
+        let report = sampler.mean_field(&clamp, &mut q, MeanField::default()).unwrap();
         assert_eq!(report.sweeps, 2, "{name}: one sweep moves, the second sees that it is done");
         let weights = [0.5, 0.25, 0.25];
         let exact = exact::moments(&machine, &clamp, &x, &weights).unwrap();
@@ -220,11 +220,11 @@ fn mean_field_is_exact_where_the_posterior_factorises() {
 #[test]
 fn mean_field_gradients_are_slopes_of_the_bound() {
     for (name, machine) in all() {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let clamp = Clamp::visible(&machine);
         let mut q = random_means(&machine, &some_states(&machine, 2, 25), 8);
         let settings = MeanField { tolerance: 1e-13, max_sweeps: 3000, damping: 0.0 };
-        mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+        sampler.mean_field(&clamp, &mut q, settings).unwrap();
         let mut gradient = Moments::zeros(&machine);
         gradient.add(&machine, &q, &[0.5, 0.5]);
         let one = State::zeros(&machine, 1).unwrap();
@@ -233,7 +233,7 @@ fn mean_field_gradients_are_slopes_of_the_bound() {
         // At the fixed point q may be held or found anew: the slope is the same (envelope).
         assert_gradient(&name, &machine, &gradient, |m| {
             let mut q = q.clone();
-            mean_field(m, &Engine::new(m), &clamp, &mut q, settings).unwrap();
+            Sampler::new(m.clone(), Arithmetic::F64).mean_field(&clamp, &mut q, settings).unwrap();
             let elbo = bound::unnormalised(m, &clamp, &q).unwrap();
             elbo.iter().sum::<f64>() / 2.0 - exact::log_partition(m).unwrap()
         });
@@ -243,17 +243,17 @@ fn mean_field_gradients_are_slopes_of_the_bound() {
 #[test]
 fn a_row_does_not_depend_on_its_neighbours() {
     for (name, machine) in all() {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let clamp = Clamp::visible(&machine);
         let mut many = random_means(&machine, &some_states(&machine, 40, 26), 9);
         let start = many.clone();
-        mean_field(&machine, &engine, &clamp, &mut many, MeanField::default()).unwrap();
+        sampler.mean_field(&clamp, &mut many, MeanField::default()).unwrap();
         for row in [0, 17, 39] {
             let mut one = State::zeros(&machine, 1).unwrap();
             for l in machine.layer_ids() {
                 one.set_row(l, 0, start.row(l, row)).unwrap();
             }
-            mean_field(&machine, &engine, &clamp, &mut one, MeanField::default()).unwrap();
+            sampler.mean_field(&clamp, &mut one, MeanField::default()).unwrap();
             for l in machine.layer_ids() {
                 assert_eq!(one.row(l, 0), many.row(l, row), "{name}");
             }
@@ -310,9 +310,9 @@ fn every_precision_finds_the_same_fixed_point() {
         for damping in [0.0, 0.3] {
             let settings = MeanField { tolerance: 1e-6, max_sweeps: 500, damping };
             let found = |precision: Arithmetic| {
-                let engine = Engine::with_arithmetic(&machine, precision);
+                let sampler = Sampler::new(machine.clone(), precision);
                 let mut q = x.clone();
-                let report = mean_field(&machine, &engine, &clamp, &mut q, settings).unwrap();
+                let report = sampler.mean_field(&clamp, &mut q, settings).unwrap();
                 (q, report)
             };
             let (exact, slow) = found(Arithmetic::F64);
@@ -345,10 +345,10 @@ fn a_start_outwards_takes_what_is_known_and_offsets_for_the_rest() {
     for ((name, machine), (precision, tolerance)) in
         all().into_iter().flat_map(|m| precisions.map(|p| (m.clone(), p)))
     {
-        let engine = Engine::with_arithmetic(&machine, precision);
+        let sampler = Sampler::new(machine.clone(), precision);
         let clamp = Clamp::visible(&machine);
         let mut q = some_states(&machine, 3, 28);
-        start_outwards(&machine, &engine, &clamp, &mut q).unwrap();
+        sampler.start_outwards(&clamp, &mut q).unwrap();
         let mut known = machine.visible_layers();
         let coupled = |l: LayerId, m: &LayerId| *m != l && machine.coupled(l, *m);
         let next = |known: &[LayerId]| {

@@ -2,11 +2,11 @@
 
 use crate::machines::{all, discrete, noise, some_states};
 use harmonium::Error;
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::models::{Dbm, MultimodalDbm, Pathway, Rbm};
 use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, conditional_means, gibbs};
+use harmonium::sampling::{Clamp, Sampler};
 use harmonium::training::{
     Numbers, Observer, Plan, Posterior, Rule, Trainer, View, initialise, train,
 };
@@ -19,12 +19,12 @@ const TOLERANCE: [(Arithmetic, f64); 2] = [(Arithmetic::F32, 2e-6), (Arithmetic:
 
 /// Largest difference between the conditional means of two engines, over all layers.
 fn largest_difference(machine: &Machine, x: &State, precision: Arithmetic) -> f64 {
-    let reference = Engine::new(machine);
-    let engine = Engine::with_arithmetic(machine, precision);
+    let reference = Sampler::new(machine.clone(), Arithmetic::F64);
+    let sampler = Sampler::new(machine.clone(), precision);
     let mut worst = 0.0_f64;
     for l in machine.layer_ids() {
-        let means = |e| conditional_means(machine, e, &Clamp::none(), x, &[l]).unwrap();
-        let (exact, found) = (means(&reference), means(&engine));
+        let means = |s: &Sampler| s.conditional_means(&Clamp::none(), x, &[l]).unwrap();
+        let (exact, found) = (means(&reference), means(&sampler));
         let pairs = exact.layer(l).iter().zip(found.layer(l));
         worst = pairs.map(|(a, b)| (a - b).abs()).fold(worst, f64::max);
     }
@@ -88,8 +88,8 @@ fn sampling_by_the_kernels_respects_what_is_held() {
         for precision in [Arithmetic::F32, Arithmetic::I16] {
             let mut x = some_states(&machine, 12, 3);
             let before = x.clone();
-            let engine = Engine::with_arithmetic(&machine, precision);
-            gibbs(&machine, &engine, &clamp, &mut x, 2, Stream::new(5)).unwrap();
+            let sampler = Sampler::new(machine.clone(), precision);
+            sampler.gibbs(&clamp, &mut x, 2, Stream::new(5)).unwrap();
             for l in machine.visible_layers() {
                 assert_eq!(x.layer(l), before.layer(l), "{name} {precision:?}");
             }
@@ -123,7 +123,7 @@ fn data(machine: &Machine, n_rows: usize) -> Dataset {
     Dataset::new(Table::from_real(values, width).unwrap(), way).unwrap()
 }
 
-/// Machines whose learning the engine does by itself.
+/// Machines whose learning the sampler does by itself.
 fn learners() -> Vec<(&'static str, Machine)> {
     let spins = |machine: Machine| machine.bits_to_spins(LayerId(1)).unwrap();
     let pathway = |name: &str, n, hidden| Pathway {
@@ -154,7 +154,7 @@ fn learned(machine: &Machine, data: &Dataset, plan: &Plan) -> Vec<f64> {
     parameters(&train(machine.clone(), data, plan, &mut []).unwrap().machine)
 }
 
-/// Whether the engine and the moments in double precision arrive at the same parameters.
+/// Whether the sampler and the moments in double precision arrive at the same parameters.
 fn assert_learns_alike(
     what: &str,
     machine: &Machine,

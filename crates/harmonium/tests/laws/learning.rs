@@ -4,7 +4,7 @@ use crate::machines::{
     all, assert_close, assert_gradient, discrete, every_state, extent, some_states,
 };
 use crate::statistics::assert_mean;
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Side, Tempered,
@@ -17,7 +17,7 @@ use harmonium::models::{Bm, Dbm, Lateral, Rbm, ising_torus};
 use harmonium::moments::Moments;
 use harmonium::optim::Schedule;
 use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, MeanField};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::schema::Feed;
 use harmonium::training::{
     EarlyStop, Every, History, OptimizerKind, Plan, Posterior, Rule, Stop, Trainer, initialise,
@@ -54,8 +54,8 @@ fn moments_of(
     k: usize,
     stream: Stream,
 ) -> Moments {
-    let engine = Engine::new(machine);
-    let context = Context { machine, engine: &engine, batch, k, stream, defer: false };
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+    let context = Context { sampler: &sampler, batch, k, stream };
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
@@ -188,16 +188,9 @@ fn particles_weigh_one_whatever_their_number() {
         // Three samples against seven chains: each side is an average of its own.
         let x = some_states(&machine, 3, 54);
         let batch = batch_of(&machine, &x);
-        let engine = Engine::new(&machine);
-        let context = Context {
-            machine: &machine,
-
-            engine: &engine,
-            batch: &batch,
-            k: 1,
-            stream: Stream::new(1),
-            defer: false,
-        };
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        let stream = Stream::new(1);
+        let context = Context { sampler: &sampler, batch: &batch, k: 1, stream };
         let mut sides: Vec<Box<dyn Estimator>> = vec![
             Box::new(MeanFieldPosterior::new(MeanField::default())),
             Box::new(ClampedGibbs::new(2)),
@@ -207,8 +200,7 @@ fn particles_weigh_one_whatever_their_number() {
         ];
         for estimator in &mut sides {
             let kind = estimator.name();
-            let Side::Particles { state, weights, .. } = estimator.estimate(&context).unwrap()
-            else {
+            let Side::Particles { state, weights } = estimator.estimate(&context).unwrap() else {
                 panic!("{name}: {kind} yields particles")
             };
             assert_eq!(state.n_rows(), weights.len());

@@ -2,12 +2,12 @@
 
 use crate::machines::assert_close;
 use crate::statistics::assert_mean;
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::exact;
 use harmonium::machine::LayerId;
 use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 use harmonium::random::Stream;
-use harmonium::sampling::Chains;
+use harmonium::sampling::{Chains, Sampler};
 use harmonium::units::log_sum_exp;
 
 /// $\ln Z$ of the torus by Kaufman's formula (Phys. Rev. 76, 1949), $K$ in both directions.
@@ -75,9 +75,9 @@ fn large_tori_have_kaufmans_energy() {
     let expected = (kaufman(side, k + h) - kaufman(side, k - h)) / (2.0 * h);
     let torus = ising_torus(side, k).unwrap().into_machine();
     for precision in [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16] {
-        let engine = Engine::with_arithmetic(&torus, precision);
+        let sampler = Sampler::new(torus.clone(), precision);
         let mut chains = Chains::new(&torus, 200, Stream::new(61)).unwrap();
-        chains.advance(&torus, &engine, 100, Stream::new(62)).unwrap();
+        chains.advance(&sampler, 100, Stream::new(62)).unwrap();
         let energies = torus.energies(chains.state()).unwrap();
         let bonds: Vec<f64> = energies.iter().map(|e| -e / k).collect();
         assert_mean(&format!("{precision:?}"), &bonds, expected);

@@ -2,13 +2,13 @@
 
 use crate::machines::{all, extent, named, some_states};
 use crate::statistics::assert_mean;
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::error::Error;
 use harmonium::evaluation::likelihood::estimate;
 use harmonium::evaluation::log_partition::{self, Bracket, Method, log_partition};
 use harmonium::evaluation::row_sums::{How, RowWork, annealed_log_sums, log_sums};
 use harmonium::exact;
-use harmonium::sampling::{Clamp, posterior_factorises};
+use harmonium::sampling::{Clamp, Sampler, posterior_factorises};
 
 const PRECISIONS: [Arithmetic; 2] = [Arithmetic::F64, Arithmetic::F32];
 
@@ -19,9 +19,9 @@ fn annealing_finds_the_sum_of_each_row() {
         let x = some_states(&machine, 5, 81);
         let exact = exact::log_sums(&machine, &clamp, &x).unwrap();
         for precision in PRECISIONS {
-            let engine = Engine::with_arithmetic(&machine, precision);
+            let sampler = Sampler::new(machine.clone(), precision);
             let settings = RowWork { betas: 8, chains: 400, ..RowWork::default() };
-            let found = annealed_log_sums(&machine, &engine, &clamp, &x, 0, &settings).unwrap();
+            let found = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
             assert_eq!(found.how, How::Annealed);
             for row in 0..x.n_rows() {
                 let [error, below, above] = found.std_errors[row];
@@ -44,12 +44,12 @@ fn weights_of_a_row_are_unbiased_however_few_temperatures_there_are() {
         }
         let x = some_states(&machine, 3, 82);
         let exact = exact::log_sums(&machine, &clamp, &x).unwrap();
-        let engine = Engine::with_arithmetic(&machine, Arithmetic::F32);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
         let ratios: Vec<f64> = (0..extent(80, 200))
             .map(|seed| {
                 // With two temperatures a state that the base hardly has may carry the sum.
                 let settings = RowWork { betas: 4, chains: 20, seed, ..RowWork::default() };
-                let found = annealed_log_sums(&machine, &engine, &clamp, &x, 0, &settings).unwrap();
+                let found = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
                 (found.lower[1] - exact[1]).exp()
             })
             .collect();
@@ -60,10 +60,11 @@ fn weights_of_a_row_are_unbiased_however_few_temperatures_there_are() {
 #[test]
 fn small_or_factorised_sums_are_exact() {
     for (name, machine) in all() {
-        let (clamp, engine) = (Clamp::visible(&machine), Engine::new(&machine));
+        let (clamp, sampler) =
+            (Clamp::visible(&machine), Sampler::new(machine.clone(), Arithmetic::F64));
         let x = some_states(&machine, 4, 83);
         let exact = exact::log_sums(&machine, &clamp, &x).unwrap();
-        let found = log_sums(&machine, &engine, &clamp, &x, 0, &RowWork::default()).unwrap();
+        let found = log_sums(&sampler, &clamp, &x, 0, &RowWork::default()).unwrap();
         assert_eq!((found.how, found.bracket()), (How::Exact, Bracket::Bound), "{name}");
         for (found, exact) in found.rows.iter().zip(&exact) {
             assert!((found - exact).abs() < 1e-9, "{name}: {found} is not {exact}");
@@ -77,13 +78,13 @@ fn a_score_holds_the_exact_one_in_its_interval() {
     for (name, machine) in all() {
         let clamp = Clamp::visible(&machine);
         let x = some_states(&machine, 20, 84);
-        let engine = Engine::with_arithmetic(&machine, Arithmetic::F32);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
         let settings = RowWork { betas: 8, chains: 30, ..RowWork::default() };
-        let sums = annealed_log_sums(&machine, &engine, &clamp, &x, 0, &settings).unwrap();
-        let how = log_partition::RowWork {
+        let sums = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
+        let how = log_partition::Settings {
             method: Some(Method::Sandwich),
             betas: Some(30),
-            ..log_partition::RowWork::default()
+            ..log_partition::Settings::default()
         };
         let log_z = log_partition(&machine, &how, &mut |_, _| {}).unwrap();
         let exact = exact::log_probabilities(&machine, &clamp, &x).unwrap();
@@ -106,15 +107,16 @@ fn a_score_holds_the_exact_one_in_its_interval() {
 #[test]
 fn settings_that_cannot_be_are_explained() {
     let machine = named("chain of binary");
-    let (clamp, engine) = (Clamp::visible(&machine), Engine::new(&machine));
+    let (clamp, sampler) =
+        (Clamp::visible(&machine), Sampler::new(machine.clone(), Arithmetic::F64));
     let x = some_states(&machine, 2, 85);
     for settings in
         [RowWork { betas: 1, ..RowWork::default() }, RowWork { chains: 0, ..RowWork::default() }]
     {
-        let found = log_sums(&machine, &engine, &clamp, &x, 0, &settings);
+        let found = log_sums(&sampler, &clamp, &x, 0, &settings);
         assert!(matches!(found, Err(Error::Setting { .. })), "{found:?}");
     }
     let part = Clamp::none().with_units(harmonium::machine::LayerId(0), vec![true, false]);
-    let found = annealed_log_sums(&machine, &engine, &part, &x, 0, &RowWork::default());
+    let found = annealed_log_sums(&sampler, &part, &x, 0, &RowWork::default());
     assert!(matches!(found, Err(Error::Topology { .. })), "{found:?}");
 }

@@ -4,13 +4,13 @@ use crate::machines::{
     assert_close, discrete, every_state, extent, gaussian, key, named, noise, some_states,
 };
 use crate::statistics::{assert_distributed, assert_mean};
-use harmonium::engine::{Arithmetic, Engine};
+use harmonium::engine::Arithmetic;
 use harmonium::exact;
 use harmonium::machine::{
     Base, Coupling, Edges, Layer, LayerId, Machine, Role, State, Triangle, Weights,
 };
 use harmonium::random::{Site, Stream};
-use harmonium::sampling::{Chains, Clamp, Tempering, anneal, gibbs, independent, settle};
+use harmonium::sampling::{Chains, Clamp, Sampler, Tempering, independent};
 use harmonium::units::Units;
 use ndarray::Array2;
 use std::collections::BTreeMap;
@@ -93,8 +93,8 @@ fn gibbs_sampling_is_stationary() {
         let p = exact::probabilities(&machine, &states).unwrap();
         for precision in PRECISIONS {
             let mut x = draw(&machine, &states, &p, n_chains(), Stream::new(1));
-            let engine = Engine::with_arithmetic(&machine, precision);
-            gibbs(&machine, &engine, &Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
+            let sampler = Sampler::new(machine.clone(), precision);
+            sampler.gibbs(&Clamp::none(), &mut x, 3, Stream::new(2)).unwrap();
             let name = format!("{name} {precision:?}");
             assert_distributed(&name, &count(&machine, &states, &x, 0..n_chains()), &p);
         }
@@ -136,8 +136,8 @@ fn one_sweep_moves_as_the_conditionals_say() {
             for precision in PRECISIONS {
                 let mut x =
                     draw(&machine, &states, &delta(start, p.len()), n_chains(), Stream::new(3));
-                let engine = Engine::with_arithmetic(&machine, precision);
-                gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
+                let sampler = Sampler::new(machine.clone(), precision);
+                sampler.gibbs(&Clamp::none(), &mut x, 1, Stream::new(4)).unwrap();
                 let counts = count(&machine, &states, &x, 0..n_chains());
                 assert_distributed(&format!("{name} from {start}, {precision:?}"), &counts, &p);
             }
@@ -181,7 +181,7 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
             for (start, expected) in [(&exact, &exact), (&delta(21, 64), &moved)] {
                 let begin = draw(&small, &states, start, n_chains(), Stream::new(45));
                 for precision in PRECISIONS {
-                    let engine = Engine::with_arithmetic(&large, precision);
+                    let sampler = Sampler::new(large.clone(), precision);
                     let mut x =
                         independent(&large, &Base::of_biases(&large), n_chains(), Stream::new(46))
                             .unwrap();
@@ -192,7 +192,7 @@ fn a_small_machine_inside_a_large_one_moves_as_it_does_alone() {
                         });
                         x.set_row(LayerId(0), row, &values).unwrap();
                     }
-                    gibbs(&large, &engine, &Clamp::none(), &mut x, 1, Stream::new(47)).unwrap();
+                    sampler.gibbs(&Clamp::none(), &mut x, 1, Stream::new(47)).unwrap();
                     let mut inside = State::zeros(&small, n_chains()).unwrap();
                     for row in 0..n_chains() {
                         let all = x.row(LayerId(0), row);
@@ -223,8 +223,8 @@ fn large_lateral_layers_sweep_alike_in_single_and_double_precision() {
             independent(&machine, &Base::of_biases(&machine), 300, Stream::new(54)).unwrap();
         let after = |precision| {
             let mut x = start.clone();
-            let engine = Engine::with_arithmetic(&machine, precision);
-            gibbs(&machine, &engine, &Clamp::none(), &mut x, 1, Stream::new(55)).unwrap();
+            let sampler = Sampler::new(machine.clone(), precision);
+            sampler.gibbs(&Clamp::none(), &mut x, 1, Stream::new(55)).unwrap();
             x
         };
         let (double, single) = (after(Arithmetic::F64), after(Arithmetic::F32));
@@ -260,15 +260,15 @@ fn clamped_sampling_moves_only_what_is_free() {
             let p = exact::probabilities(&machine, &states).unwrap();
             let moved = one_sweep(&machine, &clamp, &states, 0);
             for precision in PRECISIONS {
-                let engine = Engine::with_arithmetic(&machine, precision);
+                let sampler = Sampler::new(machine.clone(), precision);
                 let mut chains = draw(&machine, &states, &p, n_chains(), Stream::new(5));
-                gibbs(&machine, &engine, &clamp, &mut chains, 2, Stream::new(6)).unwrap();
+                sampler.gibbs(&clamp, &mut chains, 2, Stream::new(6)).unwrap();
                 let what = format!("{name}, {held} held, {precision:?}");
                 // A state that moved what is held has no place among `states`: `count` panics.
                 assert_distributed(&what, &count(&machine, &states, &chains, 0..n_chains()), &p);
                 let start = delta(0, p.len());
                 let mut chains = draw(&machine, &states, &start, n_chains(), Stream::new(7));
-                gibbs(&machine, &engine, &clamp, &mut chains, 1, Stream::new(8)).unwrap();
+                sampler.gibbs(&clamp, &mut chains, 1, Stream::new(8)).unwrap();
                 assert_distributed(
                     &what,
                     &count(&machine, &states, &chains, 0..n_chains()),
@@ -291,7 +291,9 @@ fn a_mask_holds_row_by_row() {
         let mask = Array2::from_shape_fn((200, n), |(row, unit)| unit == row % n);
         let mut y = x.clone();
         let clamp = Clamp::none().with_mask(l, mask.view());
-        gibbs(&machine, &Engine::new(&machine), &clamp, &mut y, 5, Stream::new(9)).unwrap();
+        Sampler::new(machine.clone(), Arithmetic::F64)
+            .gibbs(&clamp, &mut y, 5, Stream::new(9))
+            .unwrap();
         let group = machine.layer(l).units.group();
         let mut moved = 0;
         for row in 0..200 {
@@ -316,8 +318,8 @@ fn gibbs_sampling_is_stationary_with_real_units() {
         }
         let (chains, p, states, real) = exact_start(&machine);
         let mut x = chains;
-        let engine = Engine::new(&machine);
-        gibbs(&machine, &engine, &Clamp::none(), &mut x, 2, Stream::new(12)).unwrap();
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        sampler.gibbs(&Clamp::none(), &mut x, 2, Stream::new(12)).unwrap();
         let held: Vec<LayerId> = machine.layer_ids().filter(|l| !real.contains(l)).collect();
         let keys = |x: &State, row: usize| -> Vec<u64> {
             held.iter().flat_map(|&l| x.row(l, row).to_vec()).map(f64::to_bits).collect()
@@ -339,8 +341,8 @@ fn coupled_real_units_reach_their_exact_moments() {
             machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
         let start = Base::of_biases(&machine);
         let mut x = independent(&machine, &start, n_chains(), Stream::new(13)).unwrap();
-        let engine = Engine::new(&machine);
-        gibbs(&machine, &engine, &Clamp::none(), &mut x, 60, Stream::new(14)).unwrap();
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        sampler.gibbs(&Clamp::none(), &mut x, 60, Stream::new(14)).unwrap();
         assert_moments(&name, &machine, &x, &real);
     }
 }
@@ -409,7 +411,9 @@ fn parallel_tempering_is_stationary_at_every_temperature() {
             }
         }
         tempering.set_replicas(&machine, x).unwrap();
-        tempering.advance(&machine, &Engine::new(&machine), 3, Stream::new(20)).unwrap();
+        tempering
+            .advance(&Sampler::new(machine.clone(), Arithmetic::F64), 3, Stream::new(20))
+            .unwrap();
         for (k, p) in at.iter().enumerate() {
             let rows = (0..ladders).map(|l| l * 3 + k);
             let counts = count(&machine, &states, tempering.replicas(), rows);
@@ -448,7 +452,7 @@ fn replicas_swap_as_often_as_they_should() {
         }
     }
     tempering.set_replicas(&machine, x).unwrap();
-    tempering.advance(&machine, &Engine::new(&machine), 1, Stream::new(4)).unwrap();
+    tempering.advance(&Sampler::new(machine.clone(), Arithmetic::F64), 1, Stream::new(4)).unwrap();
     let (p0, p1) = (at(0.0), at(1.0));
     let mut accept = 0.0;
     for a in 0..p0.len() {
@@ -469,7 +473,7 @@ fn replicas_swap_as_often_as_they_should() {
 fn replicas_that_always_swap_come_round_like_clockwork() {
     let layer = Layer::new("bits", Role::Visible, Units::Binary, 3).unwrap();
     let machine = Machine::new(vec![layer], Vec::new()).unwrap();
-    let engine = Engine::new(&machine);
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
     for n in 2..7 {
         let ladders = 3;
         let (base, betas) = (Base::of_biases(&machine), Tempering::even_ladder(n));
@@ -477,14 +481,14 @@ fn replicas_that_always_swap_come_round_like_clockwork() {
             Tempering::new(&machine, ladders, &betas, base, Stream::new(1)).unwrap();
         let mut trips = Vec::new();
         for period in 0..5 {
-            tempering.advance(&machine, &engine, 2 * n, Stream::new(period)).unwrap();
+            tempering.advance(&sampler, 2 * n, Stream::new(period)).unwrap();
             trips.push(tempering.round_trips());
             let at_home = (0..ladders * n).all(|r| tempering.replica_at(r) == Some(r));
             assert!(at_home, "{n} temperatures, period {period}");
         }
         // In the first period a replica first has to reach the hot end.
         assert!(trips.windows(2).all(|t| t[1] - t[0] == (ladders * n) as u64), "{n}: {trips:?}");
-        tempering.advance(&machine, &engine, 1, Stream::new(9)).unwrap();
+        tempering.advance(&sampler, 1, Stream::new(9)).unwrap();
         assert_eq!((tempering.replica_at(0), tempering.replica_at(1)), (Some(1), Some(0)));
         assert_eq!(tempering.replica_at(ladders * n), None);
     }
@@ -498,10 +502,10 @@ fn annealing_finds_the_ground_state() {
         let states = every_state(&machine);
         let energies = machine.energies(&states).unwrap();
         let lowest = energies.iter().copied().fold(f64::INFINITY, f64::min);
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let base = Base::uniform(&machine);
         let mut x = independent(&machine, &base, 64, Stream::new(40)).unwrap();
-        anneal(&machine, &engine, &Clamp::none(), &mut x, &betas, Stream::new(41)).unwrap();
+        sampler.anneal(&Clamp::none(), &mut x, &betas, Stream::new(41)).unwrap();
         let found = machine.energies(&x).unwrap();
         let hits = found.iter().filter(|e| (**e - lowest).abs() < 1e-9).count();
         // Slow cooling follows the equilibrium at least until beta = 2, well before it freezes.
@@ -510,25 +514,25 @@ fn annealing_finds_the_ground_state() {
         let p = ground / total;
         let least = 64.0 * p - 5.0 * (64.0 * p * (1.0 - p)).sqrt();
         assert!(hits as f64 >= least.max(1.0), "{name}: {hits} of 64, not {least}, at {lowest}");
-        assert!(anneal(&machine, &engine, &Clamp::none(), &mut x, &[0.0], Stream::new(0)).is_err());
+        assert!(sampler.anneal(&Clamp::none(), &mut x, &[0.0], Stream::new(0)).is_err());
     }
 }
 
 #[test]
 fn settling_never_raises_the_energy_and_ends_where_nothing_moves() {
     for (name, machine) in discrete().into_iter().chain(gaussian()) {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let mut x = some_states(&machine, 50, 42);
         let mut before = machine.energies(&x).unwrap();
         for _ in 0..30 {
-            settle(&machine, &engine, &Clamp::none(), &mut x, 1).unwrap();
+            sampler.settle(&Clamp::none(), &mut x, 1).unwrap();
             let after = machine.energies(&x).unwrap();
             for (b, a) in before.iter().zip(&after) {
                 assert!(*a <= b + 1e-12 * (1.0 + b.abs()), "{name}: {b} rose to {a}");
             }
             before = after;
         }
-        let report = settle(&machine, &engine, &Clamp::none(), &mut x, 500).unwrap();
+        let report = sampler.settle(&Clamp::none(), &mut x, 500).unwrap();
         assert_eq!(report.unconverged, 0, "{name}");
     }
 }
@@ -550,7 +554,7 @@ fn a_hopfield_network_recalls_its_patterns() {
         let cue = |i: usize| if i.is_multiple_of(7) { -pattern(p, i) } else { pattern(p, i) };
         x.set_row(LayerId(0), p, &(0..n).map(cue).collect::<Vec<_>>()).unwrap();
     }
-    settle(&machine, &Engine::new(&machine), &Clamp::none(), &mut x, 100).unwrap();
+    Sampler::new(machine.clone(), Arithmetic::F64).settle(&Clamp::none(), &mut x, 100).unwrap();
     for p in 0..3 {
         let overlap: f64 =
             x.row(LayerId(0), p).iter().enumerate().map(|(i, s)| s * pattern(p, i)).sum();
@@ -561,12 +565,12 @@ fn a_hopfield_network_recalls_its_patterns() {
 #[test]
 fn chains_go_on_from_where_they_are() {
     for (name, machine) in discrete() {
-        let engine = Engine::new(&machine);
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let mut chains = Chains::new(&machine, 5, Stream::new(1)).unwrap();
         let mut state = chains.state().clone();
         for step in 0..3 {
-            chains.advance(&machine, &engine, 2, Stream::new(step)).unwrap();
-            gibbs(&machine, &engine, &Clamp::none(), &mut state, 2, Stream::new(step)).unwrap();
+            chains.advance(&sampler, 2, Stream::new(step)).unwrap();
+            sampler.gibbs(&Clamp::none(), &mut state, 2, Stream::new(step)).unwrap();
         }
         assert_eq!(chains.state(), &state, "{name}");
         assert!(Chains::new(&machine, 0, Stream::new(0)).is_err());
@@ -574,18 +578,28 @@ fn chains_go_on_from_where_they_are() {
 }
 
 #[test]
-fn an_engine_follows_its_machine() {
+fn a_sampler_follows_its_machine() {
     let name = "lateral of binary";
     let before = &named(name);
     let mut step = harmonium::moments::Moments::zeros(before);
     step.weights.iter_mut().flatten().enumerate().for_each(|(i, w)| *w = 0.1 * i as f64);
     step.bias.iter_mut().flatten().for_each(|b| *b = -0.4);
     let after = crate::machines::moved(before, &step);
-    let mut engine = Engine::new(before);
-    engine.refresh(&after);
-    let mut x = some_states(before, 30, 50);
-    let mut y = x.clone();
-    gibbs(&after, &engine, &Clamp::none(), &mut x, 3, Stream::new(1)).unwrap();
-    gibbs(&after, &Engine::new(&after), &Clamp::none(), &mut y, 3, Stream::new(1)).unwrap();
-    assert_eq!(x, y, "{name}");
+    let (other, start) = (named("rbm of binary"), some_states(before, 30, 50));
+    for arithmetic in PRECISIONS {
+        // The same graph, and another one in between.
+        let mut follower = Sampler::new(before.clone(), arithmetic);
+        let mut wanderer = Sampler::new(other.clone(), arithmetic);
+        follower.set_machine(after.clone());
+        wanderer.set_machine(after.clone());
+        let fresh = Sampler::new(after.clone(), arithmetic);
+        let run = |sampler: &Sampler| {
+            assert_eq!((sampler.machine(), sampler.arithmetic()), (&after, arithmetic));
+            let mut x = start.clone();
+            sampler.gibbs(&Clamp::none(), &mut x, 3, Stream::new(1)).unwrap();
+            x
+        };
+        assert_eq!(run(&follower), run(&fresh), "{name}");
+        assert_eq!(run(&wanderer), run(&fresh), "{name}");
+    }
 }

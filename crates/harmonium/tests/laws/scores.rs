@@ -2,13 +2,13 @@
 
 use crate::machines::{all, assert_close, extent, named, some_states};
 use crate::statistics::assert_mean;
-use harmonium::engine::Engine;
+use harmonium::engine::Arithmetic;
 use harmonium::evaluation::monitor::Monitor;
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::exact;
 use harmonium::machine::{Batch, Machine, State};
 use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, posterior_factorises};
+use harmonium::sampling::{Clamp, Sampler, posterior_factorises};
 use harmonium::training::MetricName;
 use harmonium_data::{Binarize, Dataset, Table};
 
@@ -70,7 +70,9 @@ fn a_monitor_measures_every_machine() {
         let values = visible_rows(&machine, &x).into_iter().map(|v| v as f32).collect();
         let data = Dataset::new(Table::from_real(values, n).unwrap(), Binarize::None).unwrap();
         let monitor = Monitor::new(&data, Some(&data), 1);
-        let found = monitor.measure_cheap(&machine, &Engine::new(&machine), Some(&x)).unwrap();
+        let found = monitor
+            .measure_cheap(&Sampler::new(machine.clone(), Arithmetic::F64), Some(&x))
+            .unwrap();
         let get = |key: &str| found.iter().find(|m| m.name.as_str() == key).map(|m| m.value);
         assert!(found.iter().all(|m| m.value.is_finite()), "{name}: {found:?}");
         assert_eq!(get("free_energy_gap"), Some(0.0), "{name}: one set twice");
@@ -95,8 +97,9 @@ fn idle_units_are_counted() {
     let machine = crate::machines::moved(&machine, &step);
     let data = Dataset::new(Table::from_real(vec![0.0, 1.0, 1.0, 1.0], 2).unwrap(), Binarize::None);
     let data = data.unwrap();
-    let found =
-        Monitor::new(&data, None, 0).measure_cheap(&machine, &Engine::new(&machine), None).unwrap();
+    let found = Monitor::new(&data, None, 0)
+        .measure_cheap(&Sampler::new(machine.clone(), Arithmetic::F64), None)
+        .unwrap();
     let get = |key: &str| found.iter().find(|m| m.name.as_str() == key).unwrap().value;
     assert_eq!((get("dead_units"), get("saturated_units")), (1.0, 1.0));
     assert!(

@@ -1,6 +1,6 @@
 //! Generated samples against data: one distribution passes, and what differs is caught.
 
-use harmonium::evaluation::two_sample::{Samples, Values, compare};
+use harmonium::evaluation::two_sample::{Domain, Samples, compare};
 use harmonium::random::{Site, Stream};
 
 const COLUMNS: usize = 60;
@@ -127,7 +127,7 @@ fn independent_bits_with_the_right_means_are_caught_by_the_correlations() {
 #[test]
 fn packing_changes_nothing() {
     let unpacked = |n: usize, seed: u64| {
-        let mut samples = Samples::new(COLUMNS, Values::Numbers);
+        let mut samples = Samples::new(COLUMNS, Domain::Numbers);
         rows(n, true, seed).chunks(COLUMNS).for_each(|r| samples.push(r).unwrap());
         samples
     };
@@ -162,8 +162,8 @@ fn the_work_is_bounded_and_bad_samples_are_refused() {
     assert_eq!(found, compare(&a, &b, None, Stream::new(1)).unwrap());
     assert!(Samples::from_rows(0, &[]).is_err());
     assert!(Samples::from_rows(3, &[0.0; 31]).is_err());
-    assert!(Samples::new(2, Values::Spins).push(&[1.0, 0.0]).is_err());
-    assert!(Samples::new(2, Values::Bits).push(&[1.0]).is_err());
+    assert!(Samples::new(2, Domain::Spins).push(&[1.0, 0.0]).is_err());
+    assert!(Samples::new(2, Domain::Bits).push(&[1.0]).is_err());
     let few = Samples::from_rows(COLUMNS, &rows(9, true, 1)).unwrap();
     assert!(compare(&few, &b, None, Stream::new(1)).is_err());
     assert!(Samples::from_rows(1, &[f64::INFINITY; 27]).is_err());

@@ -9,7 +9,7 @@ use harmonium::training::{
     DbnLearner, DbnShape, Learner, Plan, Pretrained, Rule, Stage, Stop, Trainer, initialise,
 };
 use harmonium::units::Units;
-use harmonium_data::{Binarize, Dataset, synthetic};
+use harmonium_data::{Binarize, Dataset, Labels, synthetic};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -195,7 +195,7 @@ fn a_network_with_labels_and_refinement() {
         };
         Box::new(learner.unwrap())
     });
-    let train = bars().with_classes(&[0, 1].repeat(8), 2).unwrap();
+    let train = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
     let case = Case { train, valid: None, patience: None, training: &training };
     let stages = case.check("DBN");
     for stage in [Stage::Layer(1), Stage::Layer(2), Stage::Refine] {
