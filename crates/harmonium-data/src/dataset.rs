@@ -1,8 +1,9 @@
 //! A table and the way it is presented.
 
-use crate::{Error, Labels, Table, Values};
+use crate::{Block, BlockValues, Error, Labels, Table};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream, bits_of_bytes};
+use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -63,29 +64,57 @@ impl<'d> From<&'d Dataset> for Cow<'d, Dataset> {
     }
 }
 
+impl From<Dataset> for Cow<'_, Dataset> {
+    fn from(data: Dataset) -> Self {
+        Cow::Owned(data)
+    }
+}
+
 impl Dataset {
     /// Presents `table` as `binarize` says. A threshold is applied once, here, and the bits are
-    /// kept packed; sampling keeps the bytes and draws at each presentation.
+    /// kept packed; sampling keeps the bytes and draws at each presentation. What is missing stays
+    /// missing.
     ///
     /// # Errors
     ///
-    /// If values that should be sampled are not in the range from 0 to the full scale, if one
-    /// that should be thresholded is missing, or if the threshold of grey levels would make them
-    /// all equal.
+    /// If values that should be sampled are not in the range from 0 to the full scale, or if the
+    /// threshold of grey levels would make them all equal.
     pub fn new(table: Table, binarize: Binarize) -> Result<Self, Error> {
-        let is_bits = matches!(table.values(), Values::Bits(_));
+        let is_bits = table.is_bits();
         let sampled = binarize == Binarize::Sample && !is_bits;
         if sampled {
             check_probabilities(&table)?;
         }
-        if let (Binarize::Threshold(at), Values::Bytes(_)) = (binarize, table.values()) {
+        let bytes = |b: &Block| matches!(b.values(), BlockValues::Bytes(_));
+        if let (Binarize::Threshold(at), true) = (binarize, table.blocks().iter().any(bytes)) {
             check_threshold(at)?;
         }
         let table = match binarize {
-            Binarize::Threshold(at) if !is_bits => threshold(&table, at)?,
+            Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
         Ok(Self { table, sampled, weights: None, labels: None })
+    }
+
+    /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dataset::new`].
+    pub fn binarized(self, binarize: Binarize) -> Result<Self, Error> {
+        let Self { table, weights, labels, .. } = self;
+        Ok(Self { weights, labels, ..Self::new(table, binarize)? })
+    }
+
+    /// Takes the values away that were not observed: `false` in a row for each sample, or in one
+    /// row that holds for all.
+    ///
+    /// # Errors
+    ///
+    /// If the mask has another shape.
+    pub fn with_mask(mut self, observed: ArrayView2<'_, bool>) -> Result<Self, Error> {
+        self.table = self.table.with_mask(observed)?;
+        Ok(self)
     }
 
     /// Says which class each sample belongs to. Labels stand beside the columns: they are not
@@ -188,7 +217,7 @@ impl Dataset {
         self.weights.as_ref().map_or(1.0, |w| w[row])
     }
 
-    /// Writes one presentation of a row; `draw` belongs to the epoch.
+    /// Writes one presentation of a row, NaN where a value is missing; `draw` belongs to the epoch.
     ///
     /// # Panics
     ///
@@ -201,36 +230,44 @@ impl Dataset {
             let mut uniforms = [0.0; 32];
             for (first, chunk) in (0..).step_by(32).zip(out.chunks_mut(32)) {
                 draw.uniforms_from(site, first, &mut uniforms[..chunk.len()]);
-                for (o, u) in chunk.iter_mut().zip(uniforms) {
+                // Bits are drawn as they are: no variate is below 0 or above 1.
+                for (o, u) in chunk.iter_mut().zip(uniforms).filter(|(o, _)| !o.is_nan()) {
                     *o = f64::from(u < *o);
                 }
             }
         }
     }
 
-    /// One presentation of all rows, one after the other.
-    pub fn present(&self, draw: Stream) -> Vec<f64> {
-        let mut values = vec![0.0; self.n_rows() * self.n_columns()];
-        for (row, out) in values.chunks_exact_mut(self.n_columns()).enumerate() {
-            self.present_into(row, draw, out);
+    /// One presentation of all rows, NaN where a value is missing.
+    pub fn to_array(&self, draw: Stream) -> Array2<f64> {
+        let mut values = Array2::zeros((self.n_rows(), self.n_columns()));
+        let mut buffer = vec![0.0; self.n_columns()];
+        for (row, mut out) in values.rows_mut().into_iter().enumerate() {
+            self.present_into(row, draw, &mut buffer);
+            out.iter_mut().zip(&buffer).for_each(|(o, x)| *o = *x);
         }
         values
     }
 
-    /// Whether every presentation is zeros and ones.
+    /// Whether every value that is presented is 0 or 1.
     pub fn is_bits(&self) -> bool {
-        self.sampled || matches!(self.table.values(), Values::Bits(_))
+        self.sampled || self.table.is_bits()
+    }
+
+    /// Whether values are missing anywhere.
+    pub fn has_missing(&self) -> bool {
+        self.table.has_missing()
     }
 
     /// Says which rows will be presented soon, so that they are near by then.
     pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
-        if let Values::Bits(bits) = self.table.values() {
+        if let Some(BlockValues::Bits(bits)) = self.table.only_block() {
             bits.fetch(rows);
         }
     }
 
     /// Writes one presentation of a row as packed bits, 64 columns to a word: the same bits as
-    /// [`Dataset::present_into`] gives. `row_values` is a buffer.
+    /// [`Dataset::present_into`] gives, and 0 where a value is missing. `row_values` is a buffer.
     ///
     /// # Panics
     ///
@@ -246,65 +283,73 @@ impl Dataset {
         assert!(self.is_bits(), "present_bits_into: the data are not bits");
         assert_eq!(out.len(), self.n_columns().div_ceil(64), "present_bits_into: words of a row");
         let n = self.n_columns();
-        match self.table.values() {
-            Values::Bits(bits) => out.copy_from_slice(bits.row(row)),
-            Values::Bytes(bytes) if self.table.full_scale() == 255.0 => {
+        match self.table.only_block() {
+            Some(BlockValues::Bits(bits)) => out.copy_from_slice(bits.row(row)),
+            Some(BlockValues::Bytes(bytes)) if self.table.full_scale() == 255.0 => {
                 out.fill(0);
                 let site = Site { row: u32::try_from(row).unwrap_or(u32::MAX), sweep: 0, lane: 0 };
                 bits_of_bytes(draw, site, &bytes[row * n..(row + 1) * n], out);
             }
-            Values::Bytes(_) | Values::Real(_) => {
+            _ => {
                 row_values.resize(n, 0.0);
                 self.present_into(row, draw, row_values);
                 for (word, values) in out.iter_mut().zip(row_values.chunks(64)) {
-                    *word = (0..).zip(values).fold(0, |w, (b, x)| w | u64::from(*x != 0.0) << b);
+                    *word = (0..).zip(values).fold(0, |w, (b, x)| w | u64::from(*x == 1.0) << b);
                 }
             }
         }
     }
 
-    /// Writes the mean over presentations of a row: probabilities where values are sampled.
+    /// Writes the mean over presentations of a row: probabilities where values are sampled, NaN
+    /// where they are missing.
     ///
     /// # Panics
     ///
     /// If `out` is not as long as a row, or there is no such row.
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
-        let scale = if self.sampled { 1.0 / f64::from(self.table.full_scale()) } else { 1.0 };
-        let n = self.n_columns();
-        assert_eq!(out.len(), n, "means_into: one entry per column");
-        match self.table.values() {
-            Values::Bits(bits) => bits.unpack_row_into(row, out),
-            Values::Bytes(bytes) => {
-                for (o, b) in out.iter_mut().zip(&bytes[row * n..(row + 1) * n]) {
-                    *o = f64::from(*b) * scale;
+        assert_eq!(out.len(), self.n_columns(), "means_into: one entry per column");
+        for block in self.table.blocks() {
+            let scale = if self.sampled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
+            let (n, out) = (block.columns().len(), &mut out[block.columns()]);
+            match block.values() {
+                BlockValues::Bits(bits) => bits.unpack_row_into(row, out),
+                BlockValues::Bytes(bytes) => {
+                    for (o, b) in out.iter_mut().zip(&bytes[row * n..(row + 1) * n]) {
+                        *o = f64::from(*b) * scale;
+                    }
                 }
-            }
-            Values::Real(reals) => {
-                for (o, x) in out.iter_mut().zip(&reals[row * n..(row + 1) * n]) {
-                    *o = f64::from(*x) * scale;
+                BlockValues::Real(reals) => {
+                    for (o, x) in out.iter_mut().zip(&reals[row * n..(row + 1) * n]) {
+                        *o = f64::from(*x) * scale;
+                    }
                 }
             }
         }
+        if let Some(missing) = self.table.missing() {
+            let cells = out.iter_mut().enumerate();
+            cells.filter(|(c, _)| missing.get(row, *c)).for_each(|(_, o)| *o = f64::NAN);
+        }
     }
 
-    /// The weighted mean of each column over rows and presentations.
+    /// The weighted mean of each column over the rows that have it and over presentations; NaN
+    /// where no row has it.
     pub fn column_means(&self) -> Vec<f64> {
         if let (None, Some(means)) = (&self.weights, self.counted_means()) {
             return means;
         }
-        let mut total = vec![0.0; self.n_columns()];
-        let mut row_values = total.clone();
-        let mut weight = 0.0;
+        let mut sums = vec![0.0; self.n_columns()];
+        let (mut weights, mut row_values) = (sums.clone(), sums.clone());
         for row in 0..self.n_rows() {
             self.means_into(row, &mut row_values);
             let w = self.weight(row);
-            weight += w;
-            total.iter_mut().zip(&row_values).for_each(|(t, x)| *t += w * x);
+            for ((sum, weight), x) in sums.iter_mut().zip(&mut weights).zip(&row_values) {
+                if !x.is_nan() {
+                    *sum += w * x;
+                    *weight += w;
+                }
+            }
         }
-        for t in &mut total {
-            *t /= weight;
-        }
-        total
+        sums.iter().zip(&weights).map(|(s, w)| s / w).collect()
     }
 
     /// The share of the samples in each class, by their weights; empty without labels.
@@ -322,25 +367,33 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// Column means by counting, where all values are whole.
+    /// Column means by counting, where all values are whole and none is missing.
     fn counted_means(&self) -> Option<Vec<f64>> {
-        let (n, n_columns) = (self.n_rows() as f64, self.table.n_columns());
-        match self.table.values() {
-            Values::Bits(bits) => {
-                let mut ones = vec![0; n_columns];
-                bits.add_column_counts(&mut ones);
-                Some(ones.into_iter().map(|c| f64::from(c) / n).collect())
-            }
-            Values::Bytes(bytes) => {
-                let scale = if self.sampled { f64::from(self.table.full_scale()) } else { 1.0 };
-                let mut sums = vec![0_u64; n_columns];
-                for row in bytes.chunks_exact(n_columns.max(1)) {
-                    sums.iter_mut().zip(row).for_each(|(s, b)| *s += u64::from(*b));
-                }
-                Some(sums.into_iter().map(|s| s as f64 / (n * scale)).collect())
-            }
-            Values::Real(_) => None,
+        if self.has_missing() {
+            return None;
         }
+        let n = self.n_rows() as f64;
+        let mut means = Vec::with_capacity(self.n_columns());
+        for block in self.table.blocks() {
+            let n_columns = block.columns().len();
+            match block.values() {
+                BlockValues::Bits(bits) => {
+                    let mut ones = vec![0; n_columns];
+                    bits.add_column_counts(&mut ones);
+                    means.extend(ones.into_iter().map(|c| f64::from(c) / n));
+                }
+                BlockValues::Bytes(bytes) => {
+                    let scale = if self.sampled { f64::from(block.full_scale()) } else { 1.0 };
+                    let mut sums = vec![0_u64; n_columns];
+                    for row in bytes.chunks_exact(n_columns.max(1)) {
+                        sums.iter_mut().zip(row).for_each(|(s, b)| *s += u64::from(*b));
+                    }
+                    means.extend(sums.into_iter().map(|s| s as f64 / (n * scale)));
+                }
+                BlockValues::Real(_) => return None,
+            }
+        }
+        Some(means)
     }
 }
 
@@ -357,32 +410,28 @@ fn check_threshold(at: f32) -> Result<(), Error> {
 }
 
 fn check_probabilities(table: &Table) -> Result<(), Error> {
-    for row in 0..table.n_rows() {
-        for column in 0..table.n_columns() {
-            let value = table.at(row, column);
-            if !(0.0..=table.full_scale()).contains(&value) {
-                return Err(Error::NotAProbability { row, column, value });
+    for block in table.blocks() {
+        for row in 0..table.n_rows() {
+            for column in block.columns() {
+                let value = table.at(row, column);
+                if !value.is_nan() && !(0.0..=block.full_scale()).contains(&value) {
+                    return Err(Error::NotAProbability { row, column, value });
+                }
             }
         }
     }
     Ok(())
 }
 
-fn threshold(table: &Table, at: f32) -> Result<Table, Error> {
-    let cut = at * table.full_scale();
+fn threshold(table: &Table, at: f32) -> Table {
+    let of = |b: &Block| (b.columns().len(), if b.is_bits() { 1.0 } else { at * b.full_scale() });
+    let cuts = table.blocks().iter().map(of);
+    let cuts: Vec<f32> = cuts.flat_map(|(n, cut)| std::iter::repeat_n(cut, n)).collect();
     let mut bits = BitMatrix::zeros(0, table.n_columns());
     for row in 0..table.n_rows() {
-        if let Some(column) = (0..table.n_columns()).find(|&c| table.at(row, c).is_nan()) {
-            return Err(Error::NotAProbability { row, column, value: f32::NAN });
-        }
-        bits.push_row(|c| table.at(row, c) >= cut);
+        bits.push_row(|c| table.at(row, c) >= cuts[c]);
     }
-    let image = table.image();
-    let table = Table::from_bits(bits)?;
-    Ok(match image {
-        Some(image) => table.with_image(image),
-        None => table,
-    })
+    table.with_bits(bits)
 }
 
 #[cfg(test)]

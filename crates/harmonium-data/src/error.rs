@@ -212,6 +212,14 @@ pub enum Error {
         /// The value found.
         value: f32,
     },
+    /// A mask of another shape than the table.
+    #[error("the mask is {}x{}, the data {}x{}", found.0, found.1, expected.0, expected.1)]
+    MaskShape {
+        /// Rows and columns of the table.
+        expected: (usize, usize),
+        /// Rows and columns of the mask.
+        found: (usize, usize),
+    },
     /// A label whose class is not among those that are known.
     #[error(
         "a label is `{class}`, and there are no rows of that class in what the model was trained on"
@@ -296,9 +304,6 @@ impl Error {
             Self::BuiltIn { .. } => {
                 "built-in sets: digits, bars-and-stripes:N, bars-and-stripes:N:distinct, shifter"
             }
-            Self::NotAProbability { value, .. } if value.is_nan() => {
-                "the entry is missing: fill it with `harmonium complete`, or leave its row out"
-            }
             Self::NotAProbability { .. } => {
                 "use `--binarize T` to threshold the data, or `--binarize none` with `--visible gaussian`"
             }
@@ -321,6 +326,9 @@ impl Error {
             Self::LabelColumn { .. } => "columns count from 0, and -1 is the last",
             Self::PackedWidth { .. } => "give `--packed-bits` the number of columns before packing",
             Self::NotAByte { .. } => "leave `--packed-bits` out: this data is not packed",
+            Self::MaskShape { .. } => {
+                "a mask has a column per column of the data, and a row per row, or one row for all"
+            }
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",

@@ -22,7 +22,7 @@ impl Labels {
 
     /// Labels as they stand in a file, numbered as the type says.
     pub fn from_texts<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> Self {
-        let mut gathered = Gathered::default();
+        let mut gathered = LabelSink::default();
         texts.into_iter().for_each(|t| gathered.push(t.as_ref()));
         gathered.finish()
     }
@@ -126,12 +126,12 @@ impl Labels {
 
 /// Labels while they are read: each distinct text is kept once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct LabelSink {
     rows: Vec<u32>,
     known: BTreeMap<String, u32>,
 }
 
-impl Gathered {
+impl LabelSink {
     pub(crate) fn push(&mut self, text: &str) {
         let text = text.trim();
         let number = if let Some(&n) = self.known.get(text) {

@@ -5,12 +5,14 @@
 //! as it is) and the weight of each sample. With the feature `readers`, `open` finds out what a
 //! file is and reads it.
 
+mod array;
 mod dataset;
 mod error;
 mod labels;
 mod options;
 mod reading;
 pub mod split;
+mod store;
 mod summary;
 pub mod synthetic;
 mod table;
@@ -26,11 +28,13 @@ mod open;
 #[cfg(feature = "readers")]
 mod read;
 
+pub use array::Number;
 pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]
 pub use format::Format;
 pub use labels::Labels;
+pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
 pub use options::Options;
@@ -39,4 +43,4 @@ pub use reading::Opened;
 pub use reading::Reading;
 pub use split::{Part, Split};
 pub use summary::{Summary, Visible};
-pub use table::{Image, Table, Values};
+pub use table::{Block, BlockValues, Column, Image, Table};

@@ -1,10 +1,10 @@
 //! From a name to a table: files, folders of pictures and built-in sets.
 
-use crate::read::rows::{Facts, Gathered, Rows, choose};
-use crate::read::source::{Source, fill};
+use crate::read::rows::{Facts, ReadRows, RowSink, choose};
+use crate::read::source::{ByteSource, fill};
 use crate::read::{arff, idx, mat, npy, npz, png, svmlight, text};
 use crate::synthetic::{self, Repeats};
-use crate::{Binarize, Dataset, Error, Format, Labels, Options, Table, Values, digits};
+use crate::{Binarize, Dataset, Error, Format, Labels, Options, Table, digits};
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
@@ -62,8 +62,8 @@ impl Loaded {
         Ok(self)
     }
 
-    fn new(gathered: Gathered, name: String, format: Format) -> Self {
-        let Gathered { table, labels, column_names, content_hash, notes } = gathered;
+    fn new(gathered: ReadRows, name: String, format: Format) -> Self {
+        let ReadRows { table, labels, column_names, content_hash, notes } = gathered;
         Self { table, labels, about: About { name, format, column_names, content_hash, notes } }
     }
 }
@@ -119,7 +119,7 @@ pub fn open_dataset(
 ///
 /// Those of [`open`].
 pub fn decode(bytes: &[u8], format: Option<Format>, options: &Options) -> Result<Loaded, Error> {
-    let mut rows = Rows::new(options, None);
+    let mut rows = RowSink::new(options, None);
     let (format, facts) = read_any(Cursor::new(bytes), format, &mut rows)?;
     Ok(Loaded::new(rows.finish(facts)?, String::new(), format))
 }
@@ -139,7 +139,7 @@ fn open_with(spec: &str, options: &Options, threshold: Option<f32>) -> Result<Lo
         return built_in;
     }
     let read = || {
-        let mut rows = Rows::new(options, threshold);
+        let mut rows = RowSink::new(options, threshold);
         let (format, facts) = if Path::new(spec).is_dir() {
             (Format::Png, png::read_folder(Path::new(spec), &mut rows)?)
         } else {
@@ -153,9 +153,9 @@ fn open_with(spec: &str, options: &Options, threshold: Option<f32>) -> Result<Lo
 fn read_any(
     mut reader: impl Read + Seek,
     format: Option<Format>,
-    rows: &mut Rows,
+    rows: &mut RowSink,
 ) -> Result<(Format, Facts), Error> {
-    let Source { head, reader: mut stream, inflated } = Source::new(&mut reader)?;
+    let ByteSource { head, reader: mut stream, inflated } = ByteSource::new(&mut reader)?;
     if head.is_empty() {
         return Err(Error::Empty { n_rows: 0, n_columns: 0 });
     }
@@ -227,7 +227,7 @@ fn name_of(spec: &str) -> String {
 }
 
 fn read_labels(path: &str, options: &Options) -> Result<Labels, Error> {
-    let Source { head, reader: mut stream, .. } = Source::new(File::open(path)?)?;
+    let ByteSource { head, reader: mut stream, .. } = ByteSource::new(File::open(path)?)?;
     let words = match Format::of(&head)? {
         Format::Mat => mat::read_words(&mut stream, options.variable.as_deref())?,
         Format::Text if options.columns.is_none() && options.label_column.is_none() => {
@@ -270,7 +270,7 @@ fn labels_of(table: &Table) -> Result<Labels, Error> {
     }
     let one_hot = |row: usize| {
         let on: Vec<usize> = (0..n_columns).filter(|&c| table.at(row, c) != 0.0).collect();
-        if let (&[class], Values::Bits(_)) = (on.as_slice(), table.values()) {
+        if let (&[class], true) = (on.as_slice(), table.is_bits()) {
             Ok(u32::try_from(class).unwrap_or(u32::MAX))
         } else {
             let reason = format!("{} of {n_columns} columns are not zero", on.len());

@@ -48,7 +48,7 @@ pub struct Split {
 
 /// The two sides of a split, as row numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct SplitRows {
     /// What remains.
     pub kept: Vec<usize>,
     /// What was set apart.
@@ -71,7 +71,7 @@ impl Split {
     /// # Errors
     ///
     /// If one side would be empty.
-    pub fn rows(&self, n_rows: usize) -> Result<Sides, Error> {
+    pub fn rows(&self, n_rows: usize) -> Result<SplitRows, Error> {
         let n = self.held_out.of(n_rows).filter(|&n| n > 0 && n < n_rows);
         let n = n.ok_or_else(|| Error::Part { asked: self.held_out.to_string(), n_rows })?;
         let mut kept: Vec<usize> = (0..n_rows).collect();
@@ -79,7 +79,7 @@ impl Split {
             stream.shuffle(&mut kept);
         }
         let held_out = kept.split_off(n_rows - n);
-        Ok(Sides { kept, held_out })
+        Ok(SplitRows { kept, held_out })
     }
 
     /// The two sides of a table: what remains, and what was set apart.
@@ -133,7 +133,7 @@ mod tests {
             Split::shuffled(Part::Fraction(0.3), Stream::new(1)),
             Split::shuffled(Part::Count(9), Stream::new(2)),
         ] {
-            let Sides { mut kept, held_out } = split.rows(10).unwrap();
+            let SplitRows { mut kept, held_out } = split.rows(10).unwrap();
             kept.extend(held_out);
             kept.sort_unstable();
             assert!(kept.into_iter().eq(0..10));

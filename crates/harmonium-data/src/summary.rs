@@ -1,9 +1,10 @@
 //! What a table holds, and which units would fit it.
 
-use crate::{Binarize, Table, Values};
+use crate::{Binarize, BlockValues, Table};
 use harmonium_kernels::bits::BitMatrix;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// Distinct values are counted up to this many.
 const MAX_DISTINCT: usize = 256;
@@ -95,13 +96,20 @@ impl Tally {
             distinct: BTreeSet::new(),
             columns: vec![Ok(None); table.n_columns()],
         };
-        match table.values() {
-            Values::Bits(bits) => tally.count_bits(bits),
-            Values::Bytes(bytes) => tally.count_bytes(bytes, table.n_columns()),
-            Values::Real(_) => {
-                for row in 0..table.n_rows() {
-                    let columns = 0..table.n_columns();
-                    columns.for_each(|column| tally.count(column, table.at(row, column)));
+        for block in table.blocks() {
+            let columns = block.columns();
+            match block.values() {
+                BlockValues::Bits(bits) if !table.has_missing() => {
+                    tally.count_bits(bits, columns.start);
+                }
+                BlockValues::Bytes(bytes) if !table.has_missing() => {
+                    tally.count_bytes(bytes, columns);
+                }
+                _ => {
+                    for row in 0..table.n_rows() {
+                        let columns = columns.clone();
+                        columns.for_each(|column| tally.count(column, table.at(row, column)));
+                    }
                 }
             }
         }
@@ -109,10 +117,10 @@ impl Tally {
     }
 
     /// The same for bits, by columns.
-    fn count_bits(&mut self, bits: &BitMatrix) {
+    fn count_bits(&mut self, bits: &BitMatrix, first: usize) {
         let (n_rows, mut ones) = (bits.n_rows() as u64, vec![0; bits.n_columns()]);
         bits.add_column_counts(&mut ones);
-        for (column, &ones) in ones.iter().enumerate() {
+        for (column, &ones) in (first..).zip(&ones) {
             let ones = u64::from(ones);
             for (value, n) in [(0.0, n_rows - ones), (1.0, ones)] {
                 self.count_many(column, value, n);
@@ -121,7 +129,8 @@ impl Tally {
     }
 
     /// The same for bytes, by the number of each.
-    fn count_bytes(&mut self, bytes: &[u8], n_columns: usize) {
+    fn count_bytes(&mut self, bytes: &[u8], columns: Range<usize>) {
+        let n_columns = columns.len();
         let mut seen = vec![[0_u64; 4]; n_columns];
         let mut counts = [0_u64; 256];
         for row in bytes.chunks_exact(n_columns.max(1)) {
@@ -132,9 +141,9 @@ impl Tally {
         }
         // Which column a count belongs to does not matter for anything but its constancy.
         for (byte, &n) in (0_u8..=255).zip(&counts) {
-            self.count_many(0, f32::from(byte), n);
+            self.count_many(columns.start, f32::from(byte), n);
         }
-        for (column, seen) in self.columns.iter_mut().zip(&seen) {
+        for (column, seen) in self.columns[columns].iter_mut().zip(&seen) {
             let n: u32 = seen.iter().map(|s| s.count_ones()).sum();
             let first = (0_u8..=255).find(|b| seen[usize::from(*b) / 64] >> (b % 64) & 1 == 1);
             *column = if n <= 1 { Ok(first.map(f32::from)) } else { Err(()) };
@@ -238,7 +247,7 @@ fn suggest(table: &Table, tally: &Tally, n_present: f64) -> (Visible, Binarize, 
 
 /// Bytes that are a picture, use the range of one, or fill a square with a usual number of levels.
 fn is_grey(table: &Table, tally: &Tally) -> bool {
-    if !matches!(table.values(), Values::Bytes(_)) {
+    if !matches!(table.only_block(), Some(BlockValues::Bytes(_))) {
         return false;
     }
     let n = table.n_columns();

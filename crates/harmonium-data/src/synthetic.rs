@@ -4,7 +4,7 @@
 //! $-\sum_k n_k \ln(N / n_k)$ where pattern $k$ occurs $n_k$ times among $N$ rows; none can do
 //! better. [`best_total`] computes it.
 
-use crate::{Error, Image, Table, Values};
+use crate::{Error, Image, Table};
 use harmonium_kernels::bits::BitMatrix;
 use std::collections::BTreeMap;
 
@@ -68,12 +68,7 @@ pub fn shifter() -> Result<Table, Error> {
 pub fn best_total(table: &Table) -> f64 {
     let mut counts: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
     for row in 0..table.n_rows() {
-        let key = match table.values() {
-            Values::Bits(bits) => {
-                (0..table.n_columns()).map(|c| u32::from(bits.get(row, c))).collect()
-            }
-            _ => (0..table.n_columns()).map(|c| table.at(row, c).to_bits()).collect(),
-        };
+        let key = (0..table.n_columns()).map(|c| table.at(row, c).to_bits()).collect();
         *counts.entry(key).or_default() += 1;
     }
     let n = table.n_rows() as f64;

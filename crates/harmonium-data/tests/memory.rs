@@ -6,7 +6,7 @@
 
 mod write;
 
-use harmonium_data::{Binarize, Options, Values, open_dataset};
+use harmonium_data::{Binarize, Options, open_dataset};
 use std::io::Write;
 
 /// The most memory this process has held, in bytes.
@@ -33,7 +33,7 @@ fn sixty_thousand_pictures_fit_in_twenty_megabytes() {
     let after = peak();
     std::fs::remove_file(&path).unwrap();
     assert_eq!((loaded.dataset.n_rows(), loaded.dataset.n_columns()), (60_000, 784));
-    assert!(matches!(loaded.dataset.table().values(), Values::Bits(_)));
+    assert!(loaded.dataset.table().is_bits());
     let (Some(before), Some(after)) = (before, after) else {
         // Written past the capture of the test harness, so that it is seen.
         let _ =

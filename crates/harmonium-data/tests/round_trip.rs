@@ -4,7 +4,7 @@
 
 mod write;
 
-use harmonium_data::{Loaded, Options, Values, decode};
+use harmonium_data::{Loaded, Options, decode};
 use proptest::prelude::*;
 use write::{gz, idx, mat, matrix, npy, npz, png};
 
@@ -35,9 +35,7 @@ fn read(bytes: &[u8]) -> Loaded {
 /// Whether a table holds these values; 0 and 255 alone may come back as bits.
 fn same(loaded: &Loaded, columns: usize, values: &[f32]) -> bool {
     let table = &loaded.table;
-    let black_and_white = matches!(table.values(), Values::Bits(_))
-        && values.contains(&255.0)
-        && !values.contains(&1.0);
+    let black_and_white = table.is_bits() && values.contains(&255.0) && !values.contains(&1.0);
     let scale = if black_and_white { 255.0 } else { 1.0 };
     table.n_columns() == columns
         && table.n_rows() * columns == values.len()
@@ -149,7 +147,7 @@ proptest! {
         let file = npy("|u1", false, &format!("(3, {width})"), &packed);
         let options = Options { packed_bits: Some(n_bits), ..Options::default() };
         let table = decode(&file, None, &options).unwrap().table;
-        prop_assert!(matches!(table.values(), Values::Bits(_)));
+        prop_assert!(table.is_bits());
         for r in 0..3 {
             prop_assert!((0..n_bits).all(|c| (table.at(r, c) > 0.5) == on(r, c)));
         }

@@ -5,8 +5,8 @@
 #![cfg(feature = "readers")]
 
 use harmonium_data::{
-    Binarize, Error, Format, Image, Loaded, Options, Summary, Values, Visible, open, open_dataset,
-    open_labels,
+    Binarize, BlockValues, Error, Format, Image, Loaded, Options, Summary, Visible, open,
+    open_dataset, open_labels,
 };
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn variable(name: &str) -> Options {
 }
 
 fn is_bits(loaded: &Loaded) -> bool {
-    matches!(loaded.table.values(), Values::Bits(_))
+    loaded.table.is_bits()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn binarized_mnist_is_unpacked() {
     {
         let loaded = load(&path, &Options { packed_bits: Some(784), ..variable(name) });
         assert_eq!((shape(&loaded), is_bits(&loaded)), ((n, 784), true));
-        let Values::Bits(bits) = loaded.table.values() else { unreachable!() };
+        let Some(BlockValues::Bits(bits)) = loaded.table.only_block() else { unreachable!() };
         let on = bits.count_ones() as f64 / (n as f64 * 784.0);
         assert!((on - share).abs() < 0.01, "{name}: {on}");
     }
@@ -197,7 +197,7 @@ fn corel_is_sparse() {
     let names = loaded.about.column_names.as_ref().unwrap();
     assert_eq!((names.len(), names[498].as_str()), (873, "Cluster499"));
     let tags = load(&path, &Options { columns: Some(499..873), ..Options::default() });
-    let Values::Bits(bits) = tags.table.values() else { unreachable!() };
+    let Some(BlockValues::Bits(bits)) = tags.table.only_block() else { unreachable!() };
     assert!((bits.count_ones() as f64 / 5000.0 - 3.522).abs() < 1e-3);
 }
 

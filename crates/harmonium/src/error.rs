@@ -120,6 +120,14 @@ pub enum Error {
         /// How the number comes about.
         detail: String,
     },
+    /// A mask of another shape than the data.
+    #[error("the mask is {}x{}, the data {}x{}", found.0, found.1, expected.0, expected.1)]
+    MaskShape {
+        /// Rows and columns of the data.
+        expected: (usize, usize),
+        /// Rows and columns of the mask.
+        found: (usize, usize),
+    },
     /// Labels of more classes than the layer of labels has.
     #[error("the labels have {found} classes, layer `{layer}` takes {expected}")]
     Classes {
@@ -397,6 +405,9 @@ impl Error {
             Self::Memory { .. } => "use fewer units",
             Self::ColumnCount { .. } => {
                 "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
+            }
+            Self::MaskShape { .. } => {
+                "a mask has a column per column of the data, and a row per row, or one row for all"
             }
             Self::Classes { .. } => {
                 "number the classes from 0 as the model does, or train a model with all of them"

@@ -12,7 +12,6 @@ use harmonium::random::Stream;
 use harmonium::run::write_uai;
 use harmonium::{Binarize, Dataset};
 use harmonium_data::open;
-use ndarray::Array2;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -92,10 +91,8 @@ fn data(args: &ConvertArgs) -> Result<&'static str, Failure> {
     output::Kind::of(&args.output)?;
     let reading = args.reading.reading()?;
     let table = open(&args.input, &reading.options()?)?.table;
-    let (image, shape) = (table.image(), (table.n_rows(), table.n_columns()));
+    let image = table.image();
     let data = Dataset::new(table, reading.binarize()?.unwrap_or(Binarize::None))?;
-    let values = Array2::from_shape_vec(shape, data.present(Stream::new(0)))
-        .map_err(|e| Failure::new(format!("cannot lay out the data: {e}"), "report this"))?;
-    output::write_values(&args.output, args.force, &values, image)?;
+    output::write_values(&args.output, args.force, &data.to_array(Stream::new(0)), image)?;
     Ok("data")
 }

@@ -14,6 +14,8 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
     loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();
+    // Classes that occur: numbers may be left out.
+    let n_classes = loaded.labels.as_ref().map(|l| l.compact().0.len());
     if common.json {
         return render::json(&json!({
             "name": loaded.about.name,
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
             "constant_columns": s.n_constant,
             "distinct_values": s.n_distinct,
             "full_scale": s.full_scale,
-            "labels": loaded.labels.as_ref().map(harmonium_data::Labels::n_classes),
+            "labels": n_classes,
             "visible": s.visible.to_string(),
             "binarize": s.binarize.to_string(),
             "why": s.why,
@@ -39,10 +41,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
     let shape =
         image.map(|i| format!(", pictures of {}x{}", i.height, i.width)).unwrap_or_default();
     let distinct = s.n_distinct.map_or("more than 256".into(), |n| n.to_string());
-    let labels = loaded
-        .labels
-        .as_ref()
-        .map_or("none".into(), |l| format!("{} classes", l.compact().0.len()));
+    let labels = n_classes.map_or("none".into(), |n| format!("{n} classes"));
     render::result(&format!(
         "{} ({})
   rows              {}

@@ -4,7 +4,7 @@
 //! What a sparse row leaves out is 0, or the first value of a nominal attribute.
 
 use super::lines::{Lines, excerpt, number};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::sparse::check_dense;
 use crate::Error;
 use crate::options::Columns;
@@ -27,10 +27,10 @@ fn damaged(line: u64, reason: impl std::fmt::Display) -> Error {
 /// A column as declared.
 struct Attribute {
     name: String,
-    values: Values,
+    values: Domain,
 }
 
-enum Values {
+enum Domain {
     Numeric,
     Nominal {
         numbers: BTreeMap<String, f32>,
@@ -44,7 +44,7 @@ impl Attribute {
     /// What a sparse row leaves out.
     fn default(&self) -> (f32, &str) {
         match &self.values {
-            Values::Nominal { numbers, first } => {
+            Domain::Nominal { numbers, first } => {
                 (numbers.get(first).copied().unwrap_or(0.0), first)
             }
             _ => (0.0, "0"),
@@ -56,15 +56,15 @@ impl Attribute {
             return Some(f32::NAN);
         }
         match &self.values {
-            Values::Numeric => number(text.as_bytes()),
-            Values::Nominal { numbers, .. } => numbers.get(text).copied(),
-            Values::Words => None,
+            Domain::Numeric => number(text.as_bytes()),
+            Domain::Nominal { numbers, .. } => numbers.get(text).copied(),
+            Domain::Words => None,
         }
     }
 }
 
 /// Reads line by line. Attributes outside the chosen columns may hold anything.
-pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts, Error> {
     let mut lines = Lines::new(reader, b'%');
     let attributes = declarations(&mut lines)?;
     let width = attributes.len();
@@ -151,12 +151,12 @@ fn attribute(text: &str, line: u64) -> Result<Attribute, Error> {
         };
         let numbers = texts.iter().zip(0..).map(value).collect();
         let first = texts.first().cloned().unwrap_or_default();
-        return Ok(Attribute { name, values: Values::Nominal { numbers, first } });
+        return Ok(Attribute { name, values: Domain::Nominal { numbers, first } });
     }
     let word = kind.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let values = match word.as_str() {
-        "numeric" | "real" | "integer" => Values::Numeric,
-        "string" | "date" => Values::Words,
+        "numeric" | "real" | "integer" => Domain::Numeric,
+        "string" | "date" => Domain::Words,
         _ => return Err(damaged(line, format!("unknown type `{}`", excerpt(word.as_bytes())))),
     };
     Ok(Attribute { name, values })

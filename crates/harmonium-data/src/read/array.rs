@@ -5,7 +5,7 @@
 //! stack of pictures (height, width, n) becomes n rows read as one sees them.
 
 use super::number::{Endian, Kind};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use crate::{Error, Image};
 
 /// Which index runs fastest in memory.
@@ -40,7 +40,7 @@ pub(crate) fn image_of(inner: &[u64]) -> Option<Image> {
 
 impl Array<'_> {
     /// Feeds the array to `rows`.
-    pub(crate) fn push_rows(&self, rows: &mut Rows) -> Result<Facts, Error> {
+    pub(crate) fn push_rows(&self, rows: &mut RowSink) -> Result<Facts, Error> {
         let dims: Vec<usize> =
             self.dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
         let strides = strides(&dims, self.order);
@@ -67,7 +67,7 @@ impl Array<'_> {
         Ok(Facts { image: image_of(&shape), ..Facts::default() })
     }
 
-    fn push_row(&self, rows: &mut Rows, start: usize, places: &[usize]) -> Result<(), Error> {
+    fn push_row(&self, rows: &mut RowSink, start: usize, places: &[usize]) -> Result<(), Error> {
         if self.kind == Kind::U8 {
             let bytes: Vec<u8> = places.iter().map(|p| self.bytes[start + p]).collect();
             return rows.push_bytes(&bytes, None);

@@ -4,7 +4,7 @@
 //! dimension counts samples; two more are the height and the width of a picture.
 
 use super::number::{Endian, Kind};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::source::{at_end, fill};
 use crate::{Error, Image};
 use std::io::BufRead;
@@ -29,7 +29,7 @@ fn kind_of(byte: u8) -> Option<Kind> {
 }
 
 /// Reads row by row; grey levels (bytes) have a full scale of 255.
-pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts, Error> {
     let (kind, dims) = header(reader)?;
     let n_rows = dims[0];
     let n_columns = dims[1..].iter().try_fold(1_u64, |n, &d| n.checked_mul(d));

@@ -1,4 +1,4 @@
-//! Readers: one file for each format, all filling the same [`rows::Rows`].
+//! Readers: one file for each format, all filling the same [`rows::RowSink`].
 
 pub(crate) mod arff;
 pub(crate) mod array;
@@ -13,6 +13,5 @@ pub(crate) mod png;
 pub(crate) mod rows;
 pub(crate) mod source;
 pub(crate) mod sparse;
-mod store;
 pub(crate) mod svmlight;
 pub(crate) mod text;

@@ -6,7 +6,7 @@
 
 use super::array::{Array, Order};
 use super::number::{Endian, Kind};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::source::{at_end, fill};
 use crate::Error;
 use std::io::BufRead;
@@ -35,7 +35,7 @@ fn damaged(reason: impl Into<String>) -> Error {
 }
 
 /// Reads an array; C-ordered arrays row by row, others whole.
-pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts, Error> {
     let header = read_header(reader)?;
     let n_values = header.dims.iter().try_fold(1_u64, |n, &d| n.checked_mul(d));
     let facts = if header.order == Order::RowMajor && !rows.options().transpose {
@@ -58,7 +58,11 @@ pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Fact
     Ok(facts)
 }
 
-fn stream(mut reader: &mut dyn BufRead, header: &Header, rows: &mut Rows) -> Result<Facts, Error> {
+fn stream(
+    mut reader: &mut dyn BufRead,
+    header: &Header,
+    rows: &mut RowSink,
+) -> Result<Facts, Error> {
     let n_rows = header.dims.first().copied().unwrap_or(1);
     let inner = header.dims.get(1..).unwrap_or_default();
     let n_columns = inner.iter().try_fold(1_u64, |n, &d| n.checked_mul(d)).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
 //! Several NumPy arrays in one zip archive.
 
 use super::npy;
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::source::{Entry, Guarded};
 use crate::Error;
 use std::io::{BufReader, Read, Seek};
@@ -23,7 +23,7 @@ fn damaged(error: ZipError) -> Error {
 }
 
 /// Reads the array that the options name, or the only one.
-pub(crate) fn read(reader: impl Read + Seek, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(reader: impl Read + Seek, rows: &mut RowSink) -> Result<Facts, Error> {
     let mut archive = ZipArchive::new(reader).map_err(damaged)?;
     let names = (0..archive.len())
         .map(|i| {

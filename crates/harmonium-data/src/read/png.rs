@@ -3,7 +3,7 @@
 //! Pictures become grey levels from 0 to 255: colours by their luma, and what is transparent is
 //! seen on white. Files come in the order a person would list them, 2.png before 10.png.
 
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use crate::{Error, Image};
 use png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ pub(crate) fn recognise(head: &[u8]) -> bool {
 }
 
 /// Reads one picture as one row.
-pub(crate) fn read(reader: impl Read, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(reader: impl Read, rows: &mut RowSink) -> Result<Facts, Error> {
     let mut bytes = Vec::new();
     super::source::fill(&mut { reader }, MAX_PIXELS * 8, &mut bytes)?;
     rows.set_full_scale(255);
@@ -30,7 +30,7 @@ pub(crate) fn read(reader: impl Read, rows: &mut Rows) -> Result<Facts, Error> {
 }
 
 /// Reads the pictures of a folder; those in folders inside it are labelled by the folder's name.
-pub(crate) fn read_folder(folder: &Path, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read_folder(folder: &Path, rows: &mut RowSink) -> Result<Facts, Error> {
     let (files, folders) = list(folder)?;
     let mut pictures: Vec<(PathBuf, Option<String>)> =
         files.into_iter().map(|f| (f, None)).collect();
@@ -146,7 +146,7 @@ fn decode(reader: impl std::io::BufRead + Seek) -> Result<(Image, Vec<u8>), Erro
     debug_assert_eq!(depth, BitDepth::Eight, "expanded and stripped");
     let mut grey = Vec::new();
     if interlaced {
-        // Rows come in passes, so the whole picture is needed; the header was checked above.
+        // RowSink come in passes, so the whole picture is needed; the header was checked above.
         let mut samples = vec![0; reader.output_buffer_size().unwrap_or(0)];
         reader.next_frame(&mut samples).map_err(damaged)?;
         to_grey(&samples, color, &mut grey);

@@ -1,10 +1,10 @@
 //! Where every reader puts its rows: options are applied here, once for all formats.
 
-use super::store::{Cut, Store, to_byte};
 use crate::hash::ContentHash;
 use crate::labels::{self, Labels};
 use crate::options::Columns;
-use crate::{Error, Image, Options, Table};
+use crate::store::{Cut, Store, to_byte};
+use crate::{BlockValues, Error, Image, Options, Table};
 
 /// What a format says about the rows besides their values.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Facts {
 
 /// Everything that was read.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct ReadRows {
     pub(crate) table: Table,
     pub(crate) labels: Option<Labels>,
     pub(crate) column_names: Option<Vec<String>>,
@@ -29,14 +29,14 @@ pub(crate) struct Gathered {
 
 /// A table in the making.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct RowSink {
     options: Options,
     threshold: Option<f32>,
     full_scale: Option<u8>,
     layout: Option<Layout>,
-    labels: Option<labels::Gathered>,
+    labels: Option<labels::LabelSink>,
     hash: ContentHash,
-    /// Rows so far.
+    /// RowSink so far.
     count: usize,
 }
 
@@ -54,7 +54,7 @@ struct Layout {
     reals: Vec<f32>,
 }
 
-impl Rows {
+impl RowSink {
     /// A table to be filled as `options` say. A threshold is applied at once where the format
     /// fixes the full scale before the first row.
     pub(crate) fn new(options: &Options, threshold: Option<f32>) -> Self {
@@ -213,7 +213,7 @@ impl Rows {
     }
 
     /// The table as asked for.
-    pub(crate) fn finish(self, facts: Facts) -> Result<Gathered, Error> {
+    pub(crate) fn finish(self, facts: Facts) -> Result<ReadRows, Error> {
         let Some(layout) = self.layout else {
             return Err(Error::Empty { n_rows: 0, n_columns: 0 });
         };
@@ -232,13 +232,16 @@ impl Rows {
         if self.options.invert && !stored.cut {
             table = table.inverted();
         }
-        let column_names = facts
+        let column_names: Option<Vec<String>> = facts
             .column_names
             .filter(|names| names.len() == layout.n_columns)
             .map(|names| layout.columns.indices().map(|c| names[c].clone()).collect());
-        let labels = self.labels.map(labels::Gathered::finish);
+        if let Some(names) = &column_names {
+            table = table.with_names(names);
+        }
+        let labels = self.labels.map(labels::LabelSink::finish);
         let content_hash = fingerprint(self.hash, &table, labels.as_ref());
-        Ok(Gathered { table, labels, column_names, content_hash, notes: facts.notes })
+        Ok(ReadRows { table, labels, column_names, content_hash, notes: facts.notes })
     }
 }
 
@@ -248,9 +251,9 @@ pub(crate) fn choose(
     labels: Option<&Labels>,
     options: &Options,
     facts: Facts,
-) -> Result<Gathered, Error> {
-    let mut rows = Rows::new(options, None);
-    if let crate::Values::Bytes(_) = table.values() {
+) -> Result<ReadRows, Error> {
+    let mut rows = RowSink::new(options, None);
+    if let Some(BlockValues::Bytes(_)) = table.only_block() {
         rows.full_scale = to_byte(table.full_scale());
     }
     let mut values = vec![0.0; table.n_columns()];
@@ -267,10 +270,10 @@ fn turn(
     options: &Options,
     threshold: Option<f32>,
     facts: Facts,
-) -> Result<Gathered, Error> {
+) -> Result<ReadRows, Error> {
     let options = Options { transpose: false, packed_bits: None, ..options.clone() };
-    let mut rows = Rows::new(&options, threshold);
-    if let crate::Values::Bytes(_) = table.values() {
+    let mut rows = RowSink::new(&options, threshold);
+    if let Some(BlockValues::Bytes(_)) = table.only_block() {
         rows.full_scale = to_byte(table.full_scale());
     }
     let mut values = vec![0.0; table.n_rows()];

@@ -21,7 +21,7 @@ const BUFFER: usize = 64 << 10;
 const STEP: u64 = 1 << 20;
 
 /// The first bytes of a stream, and the whole of it.
-pub(crate) struct Source<'a> {
+pub(crate) struct ByteSource<'a> {
     /// Enough to recognise the format.
     pub(crate) head: Vec<u8>,
     /// Everything, the head included.
@@ -30,7 +30,7 @@ pub(crate) struct Source<'a> {
     pub(crate) inflated: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ByteSource<'a> {
     /// Opens a stream, inflating gzip (also twice: some archives are).
     pub(crate) fn new(reader: impl Read + 'a) -> Result<Self, Error> {
         let mut source = Self::peek(Box::new(reader), false)?;

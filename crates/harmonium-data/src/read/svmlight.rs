@@ -3,7 +3,7 @@
 //! Indices count from 1, unless an index 0 occurs. What is not listed is zero.
 
 use super::lines::{Lines, excerpt};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::sparse::check_dense;
 use crate::Error;
 use std::io::BufRead;
@@ -46,7 +46,7 @@ struct Listed {
 /// Reads everything, since the last line may hold the highest index. The label that starts each
 /// line is the label of the row, unless the options name a column; `columns` may reach beyond
 /// the highest index, where all entries are zero.
-pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts, Error> {
     let listed = list(reader)?;
     let zero_based = listed.entries.iter().any(|(i, _)| *i == 0);
     let first = u32::from(!zero_based);

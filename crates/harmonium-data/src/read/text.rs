@@ -7,7 +7,7 @@
 
 use super::cells::Cells;
 use super::lines::{Lines, excerpt, number, without_mark};
-use super::rows::{Facts, Rows, is_missing};
+use super::rows::{Facts, RowSink, is_missing};
 use super::source::HEAD;
 use crate::Error;
 use crate::options::{Columns, Options};
@@ -104,7 +104,11 @@ impl<'a> Records<'a> {
 }
 
 /// Reads line by line. Cells outside the chosen columns need not be numbers.
-pub(crate) fn read(head: &[u8], reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(
+    head: &[u8],
+    reader: &mut dyn BufRead,
+    rows: &mut RowSink,
+) -> Result<Facts, Error> {
     let mut records = Records::new(style_of(head), reader);
     let (mut first, mut next) = (Cells::default(), Cells::default());
     let Some(mut line) = records.next(&mut first)? else {
@@ -162,7 +166,7 @@ impl TextTable {
         (n_words > 0 && 2 * n_words >= n) || is_counting(first)
     }
 
-    fn push(&mut self, line: u64, record: &Cells, rows: &mut Rows) -> Result<(), Error> {
+    fn push(&mut self, line: u64, record: &Cells, rows: &mut RowSink) -> Result<(), Error> {
         if record.len() != self.n_columns {
             let (expected, found) = (self.n_columns, record.len());
             return Err(Error::Ragged { line, expected, found });

@@ -120,12 +120,19 @@ pub fn estimate(sums: &Sums, log_z: &LogPartition) -> Estimate {
     }
 }
 
-/// The weighted mean and its standard error.
-pub(crate) fn weighted_mean(values: &[f64], weights: &[f64]) -> (f64, f64) {
+/// The weighted mean $m = \sum_i w_i x_i / W$, $W = \sum_i w_i$, and its standard error
+///
+/// $$\sqrt{\frac{n}{n - 1} \sum_i \frac{w_i^2}{W^2} (x_i - m)^2}, \qquad n = W^2 / \sum_i w_i^2.$$
+///
+/// With equal weights $n$ is the number of values, and the variance is divided by $n - 1$. One
+/// value has an error of 0, for want of a better one.
+pub fn weighted_mean(values: &[f64], weights: &[f64]) -> (f64, f64) {
     let total: f64 = weights.iter().sum();
     let mean = values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>() / total;
     let spread = values.iter().zip(weights).map(|(v, w)| (w * (v - mean)).powi(2)).sum::<f64>();
-    (mean, spread.sqrt() / total)
+    let n = total * total / weights.iter().map(|w| w * w).sum::<f64>();
+    let unbiased = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
+    (mean, (unbiased * spread).sqrt() / total)
 }
 
 /// The exact mean log-likelihood of a fixed set, measured while training.
@@ -146,5 +153,24 @@ impl Metric for ExactLikelihood<'_> {
         let likelihood = exact(view.machine()?, self.data)?;
         let std_error = Some(likelihood.data_std_error);
         Ok(vec![Measurement { name: self.name.clone(), value: likelihood.mean, std_error }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::weighted_mean;
+
+    #[test]
+    fn equal_weights_give_the_usual_standard_error() {
+        let values = [1.0, 2.0, 4.0, 9.0];
+        // The sum of squares about 4 is 38, so the variance is 38 / 3.
+        let expected = (38.0_f64 / 3.0 / 4.0).sqrt();
+        for weight in [1.0, 0.25, 7.0] {
+            let (mean, error) = weighted_mean(&values, &[weight; 4]);
+            assert!((mean - 4.0).abs() < 1e-12 && (error - expected).abs() < 1e-12, "{error}");
+        }
+        assert_eq!(weighted_mean(&[3.0], &[2.0]), (3.0, 0.0));
+        let (mean, error) = weighted_mean(&[1.0, 3.0, 5.0], &[1.0, 1.0, 0.0]);
+        assert!((mean - 2.0).abs() < 1e-12 && (error - 1.0).abs() < 1e-12, "{error}");
     }
 }

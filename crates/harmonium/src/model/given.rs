@@ -136,6 +136,8 @@ fn observed(
     Ok(x)
 }
 
-fn masked(_data: &Dataset, _observed: ArrayView2<'_, bool>) -> Result<Dataset, Error> {
-    todo!("Dataset::with_mask")
+/// The data without the cells that were not observed.
+fn masked(data: &Dataset, observed: ArrayView2<'_, bool>) -> Result<Dataset, Error> {
+    let (expected, found) = ((data.n_rows(), data.n_columns()), observed.dim());
+    data.clone().with_mask(observed).map_err(|_| Error::MaskShape { expected, found })
 }

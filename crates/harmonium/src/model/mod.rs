@@ -62,10 +62,7 @@ impl Model {
     ///
     /// If the data does not fit.
     pub fn schema(&self, data: &Dataset) -> Result<Schema, Error> {
-        match &self.about.data.schema {
-            Some(schema) => Ok(schema.clone()),
-            None => Schema::of(&self.data_layers()?, data),
-        }
+        Schema::stored_or_of(self.about.data.schema.as_ref(), &self.data_layers()?, data)
     }
 
     /// The layers that data goes into, as a machine without couplings.

@@ -154,8 +154,8 @@ fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
 
 /// Some rows as they are presented.
 fn samples_of(rows: &Dataset) -> Vec<Vec<f64>> {
-    let values = rows.present(Stream::new(0));
-    values.chunks(rows.n_columns()).take(SAMPLES).map(<[f64]>::to_vec).collect()
+    let values = rows.to_array(Stream::new(0));
+    values.rows().into_iter().take(SAMPLES).map(|row| row.to_vec()).collect()
 }
 
 fn weights(machine: &Machine) -> Vec<Named> {

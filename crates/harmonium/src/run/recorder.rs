@@ -133,7 +133,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
     fn about(&self, learner: &dyn Learner) -> About {
         let ((epochs, steps), progress) = (learner.before(), learner.progress());
         let (epoch, step) = (epochs + progress.epoch, steps + progress.step);
-        About { epoch, step, ..self.recording.about.clone() }
+        About { step, epoch, ..self.recording.about.clone() }
     }
 
     fn save(&mut self, learner: &dyn Learner, checkpoint: Checkpoint) -> Result<(), Error> {
@@ -185,7 +185,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let Some(score) = SCORES.iter().find_map(|name| found.get(name)) else { return Ok(None) };
         if self.best.look(score.value, view.epoch()) {
             let (epoch, step) = (view.epoch(), view.report.step);
-            let about = About { epoch, step, ..self.recording.about.clone() };
+            let about = About { step, epoch, ..self.recording.about.clone() };
             self.writer.save_best(&Model { body: view.body(), about })?;
             return Ok(None);
         }

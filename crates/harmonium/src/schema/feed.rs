@@ -69,19 +69,19 @@ impl<'d> Feed<'d> {
         let data = data.into();
         let mut inlets = Inlets::new(machine, schema, data.n_columns())?;
         inlets.take_labels(&data)?;
-        if data.is_bits() {
-            inlets.layers.iter_mut().for_each(Inlet::pack);
-        }
-        let surely = |i: &Inlet| {
-            matches!(i.from, Origin::Nothing | Origin::Label)
-                || (matches!(i.from, Origin::Bits(_)) && i.units == Units::Binary)
+        let fits = |i: &Inlet| match i.from {
+            Origin::Nothing | Origin::Label => true,
+            _ => data.is_bits() && !data.has_missing() && i.units == Units::Binary,
         };
-        if !inlets.layers.iter().all(surely) {
+        if !inlets.layers.iter().all(fits) {
             let mut values = vec![0.0; data.n_columns()];
             for row in 0..data.n_rows() {
                 data.present_into(row, Stream::new(0), &mut values);
                 inlets.check(row, &values)?;
             }
+        }
+        if data.is_bits() {
+            inlets.layers.iter_mut().for_each(Inlet::pack);
         }
         Ok(Self { data, inlets })
     }
@@ -121,11 +121,6 @@ impl<'d> Feed<'d> {
     /// The data.
     pub fn data(&self) -> &Dataset {
         &self.data
-    }
-
-    /// The data, borrowed as long as the feed has it.
-    pub(crate) fn shared(&self) -> Cow<'d, Dataset> {
-        self.data.clone()
     }
 
     /// Holds the layers that the data fills.
@@ -442,9 +437,9 @@ impl Inlet {
         self.len / self.units.group()
     }
 
-    /// Takes its entries as packed bits.
+    /// Takes its entries as packed bits, if it has them all.
     fn pack(&mut self) {
-        if let Origin::Entries(columns) = &mut self.from {
+        if let (Origin::Entries(columns), None) = (&mut self.from, self.hole) {
             self.from = Origin::Bits(std::mem::take(columns));
         }
     }

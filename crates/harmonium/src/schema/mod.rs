@@ -48,8 +48,18 @@ pub struct Filling {
     pub encoding: Encoding,
     /// The layer's name.
     pub layer: String,
+    /// What the columns are called, in their order; empty if nobody knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
     /// The kind of its units.
     pub units: Units,
+}
+
+impl Filling {
+    /// How `layer` is filled, by columns without names.
+    pub fn new(layer: &Layer, encoding: Encoding) -> Self {
+        Self { encoding, layer: layer.name.clone(), names: Vec::new(), units: layer.units }
+    }
 }
 
 /// Where the values of a layer come from and how they are written there.
@@ -109,7 +119,14 @@ impl Schema {
         let names = |labels: &harmonium_data::Labels| {
             (0..).take(labels.n_classes()).map(|class| labels.name(class)).collect()
         };
-        Self::of_columns(machine, data.n_columns(), data.labels().map(names))
+        let mut schema = Self::of_columns(machine, data.n_columns(), data.labels().map(names))?;
+        if let Some(names) = data.table().names() {
+            for filling in &mut schema.layers {
+                let columns = filling.encoding.columns().iter();
+                filling.names = columns.flat_map(|c| &names[c.clone()]).cloned().collect();
+            }
+        }
+        Ok(schema)
     }
 
     /// The schema that a model has stored, where data of this width can follow it; otherwise the
@@ -161,7 +178,7 @@ impl Schema {
             && schema.layer(&label.name).is_none()
         {
             let encoding = Encoding::Label { classes: classes.unwrap_or_default() };
-            schema.layers.push(Filling { encoding, layer: label.name.clone(), units: label.units });
+            schema.layers.push(Filling::new(label, encoding));
         }
         Ok(schema)
     }
@@ -177,7 +194,7 @@ impl Schema {
             let columns = Vec::from([start..end]);
             let encoding =
                 if codes { Encoding::Codes { columns } } else { Encoding::Entries { columns } };
-            Filling { encoding, layer: layer.name.clone(), units: layer.units }
+            Filling::new(layer, encoding)
         };
         Self { layers: layers.iter().map(fill).collect() }
     }

@@ -2,7 +2,7 @@
 
 use super::{Encoding, Schema};
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, State};
+use crate::machine::{Layer, LayerId, Machine, State};
 
 /// How the values of visible layers stand in the columns of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Layout {
 /// Rows of a table, with what is known of its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
+    /// What the columns are called; empty if nobody knows.
+    pub names: Vec<String>,
     /// Values of each row.
     pub n_columns: usize,
     /// All values, row by row.
@@ -34,7 +36,7 @@ impl Schema {
     pub fn table(&self, machine: &Machine, x: &State, layout: Layout) -> Result<Listing, Error> {
         x.check(machine)?;
         match layout {
-            Layout::Entries => Ok(entries(machine, x)),
+            Layout::Entries => Ok(self.entries(machine, x)),
             Layout::Columns => self.columns(machine, x),
         }
     }
@@ -68,18 +70,49 @@ impl Schema {
                 }
             }
         }
-        Ok(Listing { n_columns, values })
+        let names = self.column_names(n_columns).unwrap_or_default();
+        Ok(Listing { names, n_columns, values })
     }
-}
 
-fn entries(machine: &Machine, x: &State) -> Listing {
-    let visible = machine.visible_layers();
-    let n_columns = visible.iter().map(|&l| machine.layer(l).len()).sum();
-    let mut values = Vec::with_capacity(x.n_rows() * n_columns);
-    for row in 0..x.n_rows() {
-        visible.iter().for_each(|&l| values.extend_from_slice(x.row(l, row)));
+    /// The names of all columns, and of the label behind them, if all are known.
+    fn column_names(&self, n_columns: usize) -> Option<Vec<String>> {
+        let mut names = vec![None; n_columns];
+        for filling in &self.layers {
+            let columns = filling.encoding.columns().iter().cloned().flatten();
+            columns.zip(&filling.names).for_each(|(c, name)| names[c] = Some(name.clone()));
+            if let (Encoding::Label { .. }, Some(last)) = (&filling.encoding, names.last_mut()) {
+                *last = Some("label".to_owned());
+            }
+        }
+        names.into_iter().collect()
     }
-    Listing { n_columns, values }
+
+    fn entries(&self, machine: &Machine, x: &State) -> Listing {
+        let visible = machine.visible_layers();
+        let n_columns = visible.iter().map(|&l| machine.layer(l).len()).sum();
+        let mut values = Vec::with_capacity(x.n_rows() * n_columns);
+        for row in 0..x.n_rows() {
+            visible.iter().for_each(|&l| values.extend_from_slice(x.row(l, row)));
+        }
+        let names = visible.iter().map(|&l| self.entry_names(machine.layer(l)));
+        let names: Option<Vec<Vec<String>>> = names.collect();
+        Listing { names: names.unwrap_or_default().concat(), n_columns, values }
+    }
+
+    /// The names of the entries of a layer: `column`, `column=category` or `label=class`.
+    fn entry_names(&self, layer: &Layer) -> Option<Vec<String>> {
+        let filling = self.layer(&layer.name)?;
+        let names: Vec<String> = match &filling.encoding {
+            Encoding::Entries { .. } => filling.names.clone(),
+            Encoding::Codes { .. } => {
+                let q = layer.units.group();
+                let of = |name: &String| (0..q).map(|k| format!("{name}={k}")).collect::<Vec<_>>();
+                filling.names.iter().flat_map(of).collect()
+            }
+            Encoding::Label { classes } => classes.iter().map(|c| format!("label={c}")).collect(),
+        };
+        Some(names).filter(|n| n.len() == layer.len())
+    }
 }
 
 /// The position of the largest entry, the first of several.

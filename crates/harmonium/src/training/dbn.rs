@@ -236,8 +236,8 @@ pub struct DbnLearner<'d> {
 
 /// The stage under way.
 enum Current<'d> {
-    Layer(Trainer<'d>),
-    Refine(UpDown<'d>),
+    Layer(Box<Trainer<'d>>),
+    Refine(Box<UpDown<'d>>),
 }
 
 impl<'d> DbnLearner<'d> {
@@ -260,7 +260,7 @@ impl<'d> DbnLearner<'d> {
         }
         let dbn = stack.first()?;
         let (trainer, watched) = begin(&stack, &dbn)?;
-        let current = Current::Layer(trainer);
+        let current = Current::Layer(Box::new(trainer));
         let mut learner = Self { stack, refinement, dbn, current, watched };
         // Without epochs every layer keeps its first parameters.
         while plan.epochs == 0 && learner.has_next() {
@@ -285,19 +285,24 @@ impl<'d> DbnLearner<'d> {
         let refinement = Plan { seed: stack.plan(stack.depth() + 1).seed, ..refinement.clone() };
         let dbn = checkpoint.dbn()?.clone();
         let (current, watched) = if checkpoint.stage == Some(Stage::Refine) {
-            (Current::Refine(UpDown::resume(checkpoint, data, &refinement)?), None)
+            (Current::Refine(Box::new(UpDown::resume(checkpoint, data, &refinement)?)), None)
         } else {
             let stage_data = stack.data(&dbn);
             let watched = watched(&dbn, &stage_data)?;
             let body = Body::Machine(dbn.top().clone());
             let inner = Checkpoint { body, ..checkpoint.clone() };
             let plan = stack.plan(dbn.depth());
-            (Current::Layer(Trainer::resume(&inner, stage_data.presented(), &plan)?), watched)
+            let trainer = Trainer::resume(&inner, stage_data.presented(), &plan)?;
+            (Current::Layer(Box::new(trainer)), watched)
         };
         Ok(Self { stack, refinement, dbn, current, watched })
     }
 
     /// The network as it is now.
+    ///
+    /// # Errors
+    ///
+    /// If its parts do not fit together.
     pub fn dbn(&self) -> Result<Dbn, Error> {
         match &self.current {
             Current::Layer(trainer) => {
@@ -320,19 +325,20 @@ impl<'d> DbnLearner<'d> {
         let dbn = self.dbn()?;
         if self.stack.is_complete(&dbn) {
             let up_down = UpDown::new(dbn.clone(), self.stack.data, &self.refinement)?;
-            (self.dbn, self.watched, self.current) = (dbn, None, Current::Refine(up_down));
+            (self.dbn, self.watched, self.current) =
+                (dbn, None, Current::Refine(Box::new(up_down)));
         } else {
             self.dbn = self.stack.next(dbn)?;
             let (trainer, watched) = begin(&self.stack, &self.dbn)?;
-            (self.current, self.watched) = (Current::Layer(trainer), watched);
+            (self.current, self.watched) = (Current::Layer(Box::new(trainer)), watched);
         }
         Ok(())
     }
 
     fn learner(&self) -> &dyn Learner {
         match &self.current {
-            Current::Layer(trainer) => trainer,
-            Current::Refine(up_down) => up_down,
+            Current::Layer(trainer) => trainer.as_ref(),
+            Current::Refine(up_down) => up_down.as_ref(),
         }
     }
 }

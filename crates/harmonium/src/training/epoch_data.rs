@@ -15,6 +15,9 @@ pub trait EpochData: Send + Sync {
     fn in_epoch(&self, epoch: u64) -> Result<Dataset, Error>;
 }
 
+/// Makes the data of the epochs to come.
+type Maker<'d> = Box<dyn EpochData + 'd>;
+
 /// What a trainer presents.
 pub enum Presented<'d> {
     /// The same samples in every epoch, perhaps drawn anew.
@@ -28,7 +31,7 @@ impl<'d> Presented<'d> {
     pub(super) fn in_epoch(
         self,
         epoch: u64,
-    ) -> Result<(Cow<'d, Dataset>, Option<Box<dyn EpochData + 'd>>), Error> {
+    ) -> Result<(Cow<'d, Dataset>, Option<Maker<'d>>), Error> {
         match self {
             Self::Fixed(data) => Ok((data, None)),
             Self::Anew(source) => Ok((Cow::Owned(source.in_epoch(epoch)?), Some(source))),

@@ -31,5 +31,6 @@ mod rewrites;
 mod sampling;
 mod scores;
 mod statistics;
+mod tables;
 mod two_sample;
 mod verbs;

@@ -5,6 +5,7 @@
 mod checkpoints;
 mod dbn;
 mod directories;
+mod earlier;
 mod failing_disk;
 mod folder;
 mod hostile;

@@ -108,7 +108,7 @@ impl Case<'_> {
 }
 
 /// Without what the clock said.
-fn timeless(mut value: Value) -> Value {
+pub(crate) fn timeless(mut value: Value) -> Value {
     if let Some(map) = value.as_object_mut() {
         map.remove("seconds");
         map.remove("measuring_seconds");

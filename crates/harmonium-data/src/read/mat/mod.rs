@@ -7,7 +7,7 @@
 mod element;
 
 use super::array::{Array, Order, image_of};
-use super::rows::{Facts, Rows};
+use super::rows::{Facts, RowSink};
 use super::source::fill;
 use crate::Error;
 use element::{Content, Matrix, Parser, top_level};
@@ -26,7 +26,7 @@ pub(super) fn damaged(reason: impl Into<String>) -> Error {
 }
 
 /// Reads the variable that the options name, or the only one that is a table.
-pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut Rows) -> Result<Facts, Error> {
+pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts, Error> {
     with_variable(reader, rows.options().variable.clone().as_deref(), is_table, |matrix| {
         push(matrix, rows)
     })
@@ -107,7 +107,7 @@ fn words(matrix: &Matrix) -> Option<Vec<String>> {
     cells.iter().map(text).collect()
 }
 
-fn push(matrix: &Matrix, rows: &mut Rows) -> Result<Facts, Error> {
+fn push(matrix: &Matrix, rows: &mut RowSink) -> Result<Facts, Error> {
     match &matrix.content {
         Content::Cells(cells) => push_cells(matrix, cells, rows),
         _ => match array(matrix) {
@@ -123,7 +123,7 @@ fn array<'m>(matrix: &'m Matrix) -> Option<Array<'m>> {
     Some(Array { kind, endian, order: Order::ColumnMajor, dims, bytes })
 }
 
-fn push_cells(matrix: &Matrix, cells: &[Matrix], rows: &mut Rows) -> Result<Facts, Error> {
+fn push_cells(matrix: &Matrix, cells: &[Matrix], rows: &mut RowSink) -> Result<Facts, Error> {
     let n_classes = usize::try_from(matrix.dims[0]).unwrap_or(usize::MAX).max(1);
     let labelled = n_classes > 1 && cells.len() > n_classes;
     let full = |m: &&Matrix| m.n_values() != Some(0);

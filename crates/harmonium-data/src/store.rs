@@ -1,7 +1,7 @@
 //! Values while they are read, kept as narrowly as those seen so far allow.
 //!
 //! Zeros and ones are packed bits until a third value appears; whole numbers up to 255 are bytes
-//! until a fraction, a sign or a gap appears. A picture of 0 and 255 only is black and white, so
+//! until a fraction or a sign appears. Gaps are noted in a mask and widen nothing. A picture of 0 and 255 only is black and white, so
 //! it is kept as bits too.
 
 use crate::{Error, Table};
@@ -25,7 +25,7 @@ impl Cut {
 
 /// What the values needed so far.
 #[derive(Debug)]
-enum Values {
+enum Needed {
     /// Zeros and one other value, 1 or 255, once it is known.
     Bits {
         bits: BitMatrix,
@@ -46,83 +46,116 @@ enum Values {
 /// A growing table.
 #[derive(Debug)]
 pub(crate) struct Store {
-    values: Values,
+    values: Needed,
     n_columns: usize,
     cut: Option<Cut>,
+    n_rows: usize,
+    /// A bit for each missing entry, once there is one.
+    missing: Option<BitMatrix>,
 }
 
 /// What was stored, and what is still to be done to it.
 pub(crate) struct Stored {
     pub(crate) table: Table,
     /// Whether a threshold (and with it an inversion) has been applied.
+    #[cfg_attr(not(feature = "readers"), expect(dead_code, reason = "arrays are not thresholded"))]
     pub(crate) cut: bool,
 }
 
 impl Store {
     pub(crate) fn new(n_columns: usize, cut: Option<Cut>) -> Self {
         let bits = BitMatrix::zeros(0, n_columns);
-        Self { values: Values::Bits { bits, one: None }, n_columns, cut }
+        let values = Needed::Bits { bits, one: None };
+        Self { values, n_columns, cut, n_rows: 0, missing: None }
     }
 
+    #[cfg(feature = "readers")]
     pub(crate) fn push_bytes(&mut self, row: &[u8]) -> Result<(), Error> {
+        self.note_missing(&[]);
+        self.keep_bytes(row)
+    }
+
+    fn keep_bytes(&mut self, row: &[u8]) -> Result<(), Error> {
         match &mut self.values {
-            Values::Bits { bits, one } => {
+            Needed::Bits { bits, one } => {
                 if fits_bits(row, one) {
                     bits.push_bytes(row, |byte| byte != 0);
                     return Ok(());
                 }
                 self.leave_bits()?;
-                self.push_bytes(row)
+                self.keep_bytes(row)
             }
-            Values::Cut { bits, cut } => {
+            Needed::Cut { bits, cut } => {
                 bits.push_bytes(row, |byte| cut.is_on(byte));
                 Ok(())
             }
-            Values::Bytes { bytes, largest } => {
+            Needed::Bytes { bytes, largest } => {
                 *largest = row.iter().copied().fold(*largest, u8::max);
                 grow(bytes, row.iter().copied())
             }
-            Values::Real(reals) => grow(reals, row.iter().map(|&b| f32::from(b))),
+            Needed::Real(reals) => grow(reals, row.iter().map(|&b| f32::from(b))),
         }
     }
 
+    /// Adds a row of numbers, NaN where one is missing.
     pub(crate) fn push_reals(&mut self, row: &[f32]) -> Result<(), Error> {
-        if let Values::Real(reals) = &mut self.values {
+        self.note_missing(row);
+        if row.iter().any(|x| x.is_nan()) {
+            let filled: Vec<f32> = row.iter().map(|&x| if x.is_nan() { 0.0 } else { x }).collect();
+            return self.keep_reals(&filled);
+        }
+        self.keep_reals(row)
+    }
+
+    /// Counts a row and notes where it holds NaN.
+    fn note_missing(&mut self, row: &[f32]) {
+        let gap = |c: usize| row.get(c).is_some_and(|x| x.is_nan());
+        if self.missing.is_none() && (0..row.len()).any(gap) {
+            self.missing = Some(BitMatrix::zeros(self.n_rows, self.n_columns));
+        }
+        if let Some(missing) = &mut self.missing {
+            missing.push_row(gap);
+        }
+        self.n_rows += 1;
+    }
+
+    fn keep_reals(&mut self, row: &[f32]) -> Result<(), Error> {
+        if let Needed::Real(reals) = &mut self.values {
             return grow(reals, row.iter().copied());
         }
         if let Some(bytes) = row.iter().map(|&x| to_byte(x)).collect::<Option<Vec<u8>>>() {
-            return self.push_bytes(&bytes);
+            return self.keep_bytes(&bytes);
         }
         self.become_real()?;
-        self.push_reals(row)
+        self.keep_reals(row)
     }
 
     /// Grey values appeared: from here on bytes, or thresholded bits where that was asked for.
     fn leave_bits(&mut self) -> Result<(), Error> {
-        let Values::Bits { bits, one } = &self.values else { return Ok(()) };
+        let Needed::Bits { bits, one } = &self.values else { return Ok(()) };
         let (n_rows, one) = (bits.n_rows(), one.unwrap_or(1));
         let value = |row, column| if bits.get(row, column) { one } else { 0 };
         if let Some(cut) = self.cut {
             let mut cut_bits = BitMatrix::zeros(0, self.n_columns);
             (0..n_rows).for_each(|r| cut_bits.push_row(|c| cut.is_on(value(r, c))));
-            self.values = Values::Cut { bits: cut_bits, cut };
+            self.values = Needed::Cut { bits: cut_bits, cut };
             return Ok(());
         }
         let mut bytes = Vec::new();
         for r in 0..n_rows {
             grow(&mut bytes, (0..self.n_columns).map(|c| value(r, c)))?;
         }
-        self.values = Values::Bytes { bytes, largest: one };
+        self.values = Needed::Bytes { bytes, largest: one };
         Ok(())
     }
 
     fn become_real(&mut self) -> Result<(), Error> {
         self.cut = None;
         self.leave_bits()?;
-        if let Values::Bytes { bytes, .. } = &self.values {
+        if let Needed::Bytes { bytes, .. } = &self.values {
             let mut reals = Vec::new();
             grow(&mut reals, bytes.iter().map(|&b| f32::from(b)))?;
-            self.values = Values::Real(reals);
+            self.values = Needed::Real(reals);
         }
         Ok(())
     }
@@ -130,18 +163,21 @@ impl Store {
     /// The table; `full_scale` of bytes is 255 where `known`, else what the largest suggests.
     pub(crate) fn finish(self, known: Option<u8>) -> Result<Stored, Error> {
         let n = self.n_columns;
-        let (table, cut) = match self.values {
-            Values::Bits { bits, .. } => (Table::from_bits(bits)?, false),
-            Values::Cut { bits, .. } => (Table::from_bits(bits)?, true),
-            Values::Bytes { mut bytes, largest } => {
+        let (mut table, cut) = match self.values {
+            Needed::Bits { bits, .. } => (Table::from_bits(bits)?, false),
+            Needed::Cut { bits, .. } => (Table::from_bits(bits)?, true),
+            Needed::Bytes { mut bytes, largest } => {
                 bytes.shrink_to_fit();
                 (Table::from_bytes(bytes, n, known.unwrap_or(full_scale_of(largest)))?, false)
             }
-            Values::Real(mut reals) => {
+            Needed::Real(mut reals) => {
                 reals.shrink_to_fit();
                 (Table::from_real(reals, n)?, false)
             }
         };
+        if let Some(missing) = self.missing {
+            table.set_missing(missing);
+        }
         Ok(Stored { table, cut })
     }
 }

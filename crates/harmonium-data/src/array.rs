@@ -1,0 +1,149 @@
+//! Arrays of other programs as tables: the same values, stored as narrowly as those of a file.
+
+use crate::store::Store;
+use crate::{Binarize, Dataset, Error, Table};
+use ndarray::ArrayView2;
+
+/// A number that an array may hold.
+pub trait Number: Copy {
+    /// The same as a 32-bit number, NaN where it is missing: what tables hold.
+    fn to_f32(self) -> f32;
+}
+
+impl Number for bool {
+    fn to_f32(self) -> f32 {
+        f32::from(u8::from(self))
+    }
+}
+
+impl Number for u8 {
+    fn to_f32(self) -> f32 {
+        f32::from(self)
+    }
+}
+
+impl Number for i8 {
+    fn to_f32(self) -> f32 {
+        f32::from(self)
+    }
+}
+
+impl Number for u16 {
+    fn to_f32(self) -> f32 {
+        f32::from(self)
+    }
+}
+
+impl Number for i16 {
+    fn to_f32(self) -> f32 {
+        f32::from(self)
+    }
+}
+
+impl Number for i32 {
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+}
+
+impl Number for i64 {
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+}
+
+impl Number for f32 {
+    fn to_f32(self) -> f32 {
+        self
+    }
+}
+
+impl Number for f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "tables hold 32-bit numbers")]
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+}
+
+impl Table {
+    /// The rows of an array, copied once. Zeros and ones become packed bits, other whole numbers up
+    /// to 255 bytes, everything else real numbers, as in a file; NaN is a missing entry.
+    ///
+    /// # Errors
+    ///
+    /// If the array is empty, or a value is infinite or beyond the range of 32-bit numbers.
+    pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
+        let mut store = Store::new(array.ncols(), None);
+        let mut values = vec![0.0; array.ncols()];
+        for (row, given) in array.rows().into_iter().enumerate() {
+            values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32());
+            if let Some(column) = values.iter().position(|x| x.is_infinite()) {
+                return Err(Error::NotFinite { row, column });
+            }
+            store.push_reals(&values)?;
+        }
+        Ok(store.finish(None)?.table)
+    }
+}
+
+impl Dataset {
+    /// The rows of an array as they are; see [`Table::from_array`].
+    ///
+    /// ```
+    /// use harmonium_data::{Binarize, Dataset};
+    /// let images = ndarray::arr2(&[[0_u8, 255, 128], [12, 0, 255]]);
+    /// let data = Dataset::from_array(images.view())?.binarized(Binarize::Sample)?;
+    /// assert!(data.is_bits());
+    /// # Ok::<(), harmonium_data::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::from_array`].
+    pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
+        Self::new(Table::from_array(array)?, Binarize::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, arr2};
+
+    #[test]
+    fn arrays_come_back_as_they_were() {
+        let real = arr2(&[[0.5_f64, f64::NAN, -3.0], [1.0, 2.0, 1e-3]]);
+        let back = Table::from_array(real.view()).unwrap().to_array();
+        for (a, b) in real.iter().zip(&back) {
+            assert_eq!(a.to_f32().to_bits() & 0x7fff_ffff, b.to_bits() & 0x7fff_ffff);
+        }
+        let bytes = Array2::from_shape_fn((3, 70), |(r, c)| (r * 70 + c) as u8);
+        let table = Table::from_array(bytes.view()).unwrap();
+        assert_eq!(table.to_array(), bytes.mapv(f32::from));
+        assert_eq!(table.full_scale(), 255.0);
+        let flags = Array2::from_shape_fn((2, 9), |(r, c)| (r + c) % 3 == 0);
+        let table = Table::from_array(flags.t()).unwrap();
+        assert!(table.is_bits() && table.n_rows() == 9);
+        assert_eq!(table.to_array(), flags.t().mapv(|b| f32::from(u8::from(b))));
+    }
+
+    #[test]
+    fn arrays_that_no_table_can_hold_are_refused() {
+        let inf = arr2(&[[0.0_f64, f64::INFINITY]]);
+        assert!(matches!(
+            Table::from_array(inf.view()),
+            Err(Error::NotFinite { row: 0, column: 1 })
+        ));
+        assert!(Table::from_array(Array2::<u8>::zeros((0, 3)).view()).is_err());
+        assert!(Table::from_array(Array2::<u8>::zeros((3, 0)).view()).is_err());
+    }
+
+    #[test]
+    fn a_hole_leaves_bits_bits() {
+        let holed = arr2(&[[0.0_f32, 1.0, f32::NAN], [1.0, f32::NAN, 0.0]]);
+        let table = Table::from_array(holed.view()).unwrap();
+        assert!(table.is_bits());
+        assert_eq!((table.n_missing(), table.is_missing(0, 2)), (2, true));
+        assert!(table.at(0, 2).is_nan() && table.at(1, 0) == 1.0);
+    }
+}
