@@ -72,6 +72,7 @@ impl Table {
     /// # Errors
     ///
     /// If the array is empty, or a value is infinite or beyond the range of 32-bit numbers.
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
         let mut store = Store::new(array.ncols(), None);
         let mut values = vec![0.0; array.ncols()];
@@ -100,6 +101,7 @@ impl Dataset {
     /// # Errors
     ///
     /// As [`Table::from_array`].
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
         Self::new(Table::from_array(array)?, Binarize::None)
     }

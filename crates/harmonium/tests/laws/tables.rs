@@ -237,6 +237,7 @@ fn learning_refuses_holes_and_names_their_place() {
 }
 
 #[test]
+#[expect(clippy::single_range_in_vec_init, reason = "one run of columns is meant")]
 fn a_schema_that_does_not_fit_is_refused() {
     let weights = Matrix::from_fn(3, 2, |i, j| 0.3 * (i + j) as f64).unwrap();
     let layers = layers(&[("v", Units::Binary, 3), ("w", Units::Binary, 2)]).layers().to_vec();
