@@ -116,7 +116,7 @@ pub struct Score {
     pub data_std_error: f64,
     /// Number of rows.
     pub n: usize,
-    /// Entries of the visible layers that the data fills.
+    /// Units of the visible layers that the data fills.
     pub dimensions: usize,
     /// The score of each row.
     pub rows: Vec<f64>,
@@ -202,7 +202,7 @@ impl Score {
         }
     }
 
-    /// Minus the mean in bits for each entry of a row.
+    /// Minus the mean in bits for each unit of a row.
     pub fn bits_per_dimension(&self) -> f64 {
         -self.mean / (std::f64::consts::LN_2 * self.dimensions as f64)
     }
@@ -265,7 +265,7 @@ impl Model {
             }
             method => method,
         };
-        let dimensions = feed.filled().iter().map(|&l| machine.layer(l).len()).sum();
+        let dimensions = feed.filled().iter().map(|&l| machine.layer(l).n_units()).sum();
         if matches!(method, Method::Ais | Method::Bound) {
             return self.estimated(machine, feed, method, scoring, dimensions, listener);
         }
@@ -346,7 +346,7 @@ impl Model {
         };
         let layers = self.data_layers()?;
         let feed = Feed::new(&layers, &self.schema(data)?, data)?;
-        let dimensions = feed.filled().iter().map(|&l| layers.layer(l).len()).sum();
+        let dimensions = feed.filled().iter().map(|&l| layers.layer(l).n_units()).sum();
         let root = Stream::new(scoring.annealing.seed);
         let mut score = if method == Method::Exact {
             let Likelihood { rows, log_partition, .. } = dbn::exact(dbn, data)?;
