@@ -9,10 +9,10 @@
 //! learning and evaluation are written once, over the graph.
 //!
 //! ```
+//! use harmonium::data::synthetic::{Repeats, bars_and_stripes};
 //! use harmonium::{Binarize, Dataset, Method, Plan, Rbm};
 //!
-//! let table = harmonium::data::synthetic::bars_and_stripes(3, Default::default())?;
-//! let data = Dataset::new(table, Binarize::None)?;
+//! let data = Dataset::new(bars_and_stripes(3, Repeats::Counted)?, Binarize::None)?;
 //! let model = Rbm::binary(9, 8)?.train(&data, &Plan::for_epochs(50))?;
 //! let score = model.score(&data, Method::Exact)?;
 //! assert!(score.mean.is_finite());
@@ -53,3 +53,20 @@ pub use model::{Method, Score, Sweeps};
 pub use models::{Bm, Dbm, Rbm};
 pub use run::Model;
 pub use training::{DbnShape, Plan};
+
+// The program of the README and the examples run with the doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/own_data.rs"), "```")]
+mod own_data {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/half_an_image.rs"), "```")]
+mod half_an_image {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/likelihood.rs"), "```")]
+mod likelihood {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/ising.rs"), "```")]
+mod ising {}

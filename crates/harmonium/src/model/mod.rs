@@ -4,15 +4,15 @@
 //! loops over rows and reports how far it is; a face only asks and shows.
 //!
 //! ```
+//! use harmonium::data::synthetic::{Repeats, bars_and_stripes};
 //! use harmonium::{Binarize, Dataset, Method, Plan, Rbm, Sweeps};
 //!
-//! let table = harmonium::data::synthetic::bars_and_stripes(2, Default::default())?;
-//! let data = Dataset::new(table, Binarize::None)?;
+//! let data = Dataset::new(bars_and_stripes(2, Repeats::Counted)?, Binarize::None)?;
 //! let model = Rbm::binary(4, 3)?.train(&data, &Plan::for_epochs(20))?;
 //! let samples = model.sample(10, Sweeps(100), 0)?;
 //! assert_eq!(samples.dim(), (10, 4));
 //! let score = model.score(&data, Method::Auto)?;
-//! assert!(score.log_likelihood.is_finite());
+//! assert!(score.mean.is_finite());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -27,6 +27,7 @@ mod log_partition;
 mod machines;
 mod physics;
 mod posterior;
+mod reduce;
 mod rewrites;
 mod sampling;
 mod scores;
