@@ -9,9 +9,10 @@
 //! learning and evaluation are written once, over the graph.
 //!
 //! ```
+//! use harmonium::data::synthetic::{Repeats, bars_and_stripes};
 //! use harmonium::{Binarize, Dataset, Method, Plan, Rbm};
 //!
-//! let table = harmonium::data::synthetic::bars_and_stripes(3, Default::default())?;
+//! let table = bars_and_stripes(3, Repeats::Counted)?;
 //! let data = Dataset::new(table, Binarize::None)?;
 //! let model = Rbm::binary(9, 8)?.train(&data, &Plan::for_epochs(50))?;
 //! let score = model.score(&data, Method::Exact)?;
