@@ -73,7 +73,7 @@ const WARM_UP: usize = 30;
 const SETTLING: f64 = 0.05;
 
 /// What is measured.
-struct Settings {
+struct StepSettings {
     shapes: Vec<String>,
     batches: Vec<usize>,
     densities: Vec<f64>,
@@ -88,7 +88,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let quick = flags.has("--quick");
     let shapes: &[&str] =
         if quick { &["64x64", "784x500"] } else { &["64x64", "784x500", "784x2000", "4096x1024"] };
-    let settings = Settings {
+    let settings = StepSettings {
         shapes: flags
             .list("--shape", &shapes.iter().map(ToString::to_string).collect::<Vec<_>>())?,
         batches: flags.list("--batch", &[10, 100, 500, 1000])?,
@@ -145,7 +145,7 @@ struct Cell<'a> {
 impl Cell<'_> {
     fn measure(
         &self,
-        settings: &Settings,
+        settings: &StepSettings,
         data: &Dataset,
         pools: &[ThreadPool],
         report: &mut Report,

@@ -72,6 +72,7 @@ impl Table {
     /// # Errors
     ///
     /// If the array is empty, or a value is infinite or beyond the range of 32-bit numbers.
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
         let mut store = Store::new(array.ncols(), None);
         let mut values = vec![0.0; array.ncols()];
@@ -100,6 +101,7 @@ impl Dataset {
     /// # Errors
     ///
     /// As [`Table::from_array`].
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn from_array<T: Number>(array: ArrayView2<'_, T>) -> Result<Self, Error> {
         Self::new(Table::from_array(array)?, Binarize::None)
     }
@@ -117,7 +119,7 @@ mod tests {
         for (a, b) in real.iter().zip(&back) {
             assert_eq!(a.to_f32().to_bits() & 0x7fff_ffff, b.to_bits() & 0x7fff_ffff);
         }
-        let bytes = Array2::from_shape_fn((3, 70), |(r, c)| (r * 70 + c) as u8);
+        let bytes = Array2::from_shape_fn((3, 70), |(r, c)| u8::try_from(r * 70 + c).unwrap());
         let table = Table::from_array(bytes.view()).unwrap();
         assert_eq!(table.to_array(), bytes.mapv(f32::from));
         assert_eq!(table.full_scale(), 255.0);

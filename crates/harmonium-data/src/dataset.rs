@@ -112,6 +112,7 @@ impl Dataset {
     /// # Errors
     ///
     /// If the mask has another shape.
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn with_mask(mut self, observed: ArrayView2<'_, bool>) -> Result<Self, Error> {
         self.table = self.table.with_mask(observed)?;
         Ok(self)

@@ -271,6 +271,7 @@ impl Table {
     /// # Errors
     ///
     /// If the mask has another shape.
+    #[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
     pub fn with_mask(mut self, observed: ArrayView2<'_, bool>) -> Result<Self, Error> {
         let (n, m) = observed.dim();
         if m != self.n_columns() || (n != self.n_rows && n != 1) {

@@ -305,6 +305,33 @@ pub(crate) fn add_columns(velocity: &[Row], a: &[f32], columns: &mut Row) {
 }
 
 fast! {
+    /// Writes the gradient and its terms of rank one, row by row: what others may add theirs to
+    /// before a step is made of it.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer factors than rows.
+    pub fn gradient_into[<const K: usize, G: Gradient>](
+        gradient: &G,
+        terms: RankOne<'_, K>,
+        out: &mut [Row],
+    ) = gradient_into_portable;
+}
+
+#[inline(always)]
+fn gradient_into_portable<const K: usize, G: Gradient>(
+    gradient: &G,
+    terms: RankOne<'_, K>,
+    out: &mut [Row],
+) {
+    let slope =
+        Slope::new(gradient, terms, Step { rate: 1.0, momentum: 0.0, l1: 0.0, l2: 0.0 }, 1.0);
+    for (i, out) in out.iter_mut().enumerate() {
+        out.0 = slope.add::<FREE, PANEL>(slope.row(i), 0, [0.0; PANEL], [0.0; PANEL]);
+    }
+}
+
+fast! {
     /// $\sum g^2$ over a panel, before the update.
     pub fn slope_squared[<const K: usize, G: Gradient>](
         gradient: &G,

@@ -235,6 +235,12 @@ pub enum Error {
         /// The other, or the same when the coupling is lateral.
         second: String,
     },
+    /// Learners that average their gradients lost each other.
+    #[error("gradients could not be averaged with the other learners: {reason}")]
+    Reduce {
+        /// What happened.
+        reason: String,
+    },
     /// A setting outside its range.
     #[error("`{name}` is {value}; it must be {range}")]
     Setting {
@@ -376,6 +382,7 @@ impl Error {
     }
 
     /// What to do about it.
+    #[expect(clippy::too_many_lines, reason = "a table with a line for each error")]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Empty { .. } => {
@@ -444,8 +451,10 @@ impl Error {
             Self::NoSuchUnits { .. } => {
                 "say what it is with `--visible binary|spin|gaussian|categorical`"
             }
-            Self::BuiltIn { hint, .. } => hint,
             Self::Cancelled { .. } => "ask again to start it anew",
+            Self::Reduce { .. } => {
+                "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
+            }
             Self::Setting { .. } => "`--help` of the command says what each setting does",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
@@ -456,7 +465,7 @@ impl Error {
             Self::Damaged { .. } => {
                 "the file may be cut short, altered or no model of this library: write or copy it again"
             }
-            Self::Foreign { hint, .. } => hint,
+            Self::BuiltIn { hint, .. } | Self::Foreign { hint, .. } => hint,
             Self::UnknownKind { kind, .. } if kind == "dbn" => {
                 "`sample`, `complete`, `features`, `score`, `inspect` and `report` take deep belief networks"
             }

@@ -12,16 +12,15 @@
 //! use harmonium::data::synthetic::{Repeats, bars_and_stripes};
 //! use harmonium::{Binarize, Dataset, Method, Plan, Rbm};
 //!
-//! let table = bars_and_stripes(3, Repeats::Counted)?;
-//! let data = Dataset::new(table, Binarize::None)?;
+//! let data = Dataset::new(bars_and_stripes(3, Repeats::Counted)?, Binarize::None)?;
 //! let model = Rbm::binary(9, 8)?.train(&data, &Plan::for_epochs(50))?;
 //! let score = model.score(&data, Method::Exact)?;
 //! assert!(score.mean.is_finite());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`models`], [`schema`],
-//! [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
+//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`graph`], [`models`],
+//! [`schema`], [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
 //! [`evaluation`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
 //! checks it.
 
@@ -33,6 +32,7 @@ pub mod estimators;
 pub mod evaluation;
 pub mod exact;
 pub mod findings;
+pub mod graph;
 pub mod machine;
 pub mod model;
 pub mod models;
@@ -53,3 +53,20 @@ pub use model::{Method, Score, Sweeps};
 pub use models::{Bm, Dbm, Rbm};
 pub use run::Model;
 pub use training::{DbnShape, Plan};
+
+// The program of the README and the examples run with the doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/own_data.rs"), "```")]
+mod own_data {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/half_an_image.rs"), "```")]
+mod half_an_image {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/likelihood.rs"), "```")]
+mod likelihood {}
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../examples/ising.rs"), "```")]
+mod ising {}

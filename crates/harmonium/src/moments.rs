@@ -52,7 +52,7 @@ impl Moments {
     /// Layers that hold means stand for independent units: a Gaussian one then has the second
     /// moment $m^2 + 1/\gamma$ ([`Units::own_spread`]), and a unit has no moment with itself to correct.
     pub fn add(&mut self, machine: &Machine, x: &State, weights: &[f64]) {
-        let rows = Rows::new(machine, x, weights);
+        let rows = MomentRows::new(machine, x, weights);
         for l in machine.layer_ids() {
             add_to(&mut self.bias[l.0], &rows.sums[l.0]);
             self.add_own(machine, x, l, weights, rows.total);
@@ -136,7 +136,7 @@ fn weighted_sum(x: &State, l: LayerId, weights: &[f64]) -> Vec<f64> {
 }
 
 /// Weighted rows, and what all products of their layers share.
-struct Rows<'a> {
+struct MomentRows<'a> {
     x: &'a State,
     weights: &'a [f64],
     /// $\sum_r w_r$.
@@ -147,7 +147,7 @@ struct Rows<'a> {
     columns: Vec<Option<Words>>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> MomentRows<'a> {
     fn new(machine: &Machine, x: &'a State, weights: &'a [f64]) -> Self {
         let alike = weights.iter().all(|w| *w == weights[0]);
         let bits = |l: LayerId| x.layers[l.0].bits().filter(|_| alike);

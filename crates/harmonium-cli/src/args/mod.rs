@@ -188,8 +188,8 @@ pub(crate) struct SampleArgs {
     /// Sweeps of Gibbs sampling before each sample
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub(crate) sweeps: usize,
-    /// Rows to keep where the mask is 1; one sample is drawn for each
-    #[arg(long, value_name = "DATA", requires = "mask")]
+    /// Rows whose values are kept, missing cells and what the mask hides drawn; one sample for each
+    #[arg(long, value_name = "DATA")]
     pub(crate) given: Option<String>,
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE", requires = "given")]

@@ -1,6 +1,6 @@
 //! Text, numbers and bytes as they stand in a page.
 
-pub(super) use harmonium::findings::words::{fixed, number, plural, scientific};
+pub(super) use harmonium::findings::words::{count, fixed, number, plural, scientific};
 
 use std::fmt::Write as _;
 
@@ -31,16 +31,6 @@ pub(super) fn prose(text: &str) -> String {
         *code = format!("<code>{code}</code>");
     }
     parts.concat()
-}
-
-/// A small whole number that was computed as a real one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "such casts saturate, and negative numbers become zero"
-)]
-pub(super) fn count(x: f64) -> usize {
-    x as usize
 }
 
 /// Bytes as base64 (RFC 4648, section 4): six bits a character, padded with `=`.

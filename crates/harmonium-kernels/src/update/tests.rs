@@ -391,3 +391,30 @@ fn a_dot_is_summed_as_its_twin_is() {
         assert_eq!(Dot(x).total().to_bits(), total_portable(x).to_bits());
     }
 }
+
+/// A gradient that is written down is the update from nothing with a rate of one.
+#[test]
+fn a_written_gradient_is_a_step_of_one_from_zero() {
+    for n in heights() {
+        let case = Case::<2>::new(n, Step { rate: 1.0, momentum: 0.0, l1: 0.0, l2: 0.0 });
+        let mut sums: Vec<Row> = lines(n + 1, 7, real);
+        sums[n] = Row::ZERO;
+        let places: Vec<u32> = (0..).take(n).collect();
+        let gradient = SingleSums::new(&sums, &places);
+        let mut written = vec![Row::ZERO; n];
+        gradient_into(&gradient, case.terms(), &mut written);
+        let mut portable = vec![Row::ZERO; n];
+        gradient_into_portable(&gradient, case.terms(), &mut portable);
+        assert_same(&written, &portable, "gradient_into");
+        let (mut weights, shifts) = (vec![Row::ZERO; n], vec![0.0; n]);
+        let (mut columns, mut rows) = (Row::ZERO, vec![0.0; n]);
+        let dots = Dots {
+            row_shifts: &shifts,
+            column_shifts: &Row::ZERO,
+            columns: &mut columns,
+            rows: &mut rows,
+        };
+        update(&gradient, case.terms(), case.step, &mut weights, &mut [], dots, &mut []);
+        assert_same(&written, &weights, "gradient_into and update");
+    }
+}

@@ -21,6 +21,7 @@ mod reference;
 
 pub(crate) use band::{Operand, Scratch, with_scratch};
 pub(crate) use lateral_weights::{Dense, DenseBand, Lateral, Slots, Sparse};
+pub use learn::Reduce;
 pub(crate) use learn::{EngineLearner, SideRows, Squares, StepRates, TileMeans};
 pub(crate) use packed::{Packed, TILES};
 pub(crate) use reference::Reference;

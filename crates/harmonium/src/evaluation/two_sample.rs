@@ -438,7 +438,7 @@ fn memorisation(
 }
 
 /// Which set the nearest row of close samples is from.
-struct Sides {
+struct Shares {
     train: f64,
     by_chance: f64,
     /// Standard deviation if it is chance which rows were trained on.
@@ -453,7 +453,7 @@ fn train_or_held_out(
     held_out: &[(f64, usize)],
     close: f64,
     n: [usize; 2],
-) -> Sides {
+) -> Shares {
     let by_chance = n[0] as f64 / (n[0] + n[1]) as f64;
     let (mut share, mut total, mut chosen) = (0.0, 0.0, vec![0.0; n[0] + n[1]]);
     for (t, h) in train.iter().zip(held_out).filter(|(t, h)| t.0.min(h.0) <= close) {
@@ -462,12 +462,12 @@ fn train_or_held_out(
         total += 1.0;
     }
     if total == 0.0 {
-        return Sides { train: by_chance, by_chance, error: 0.0 };
+        return Shares { train: by_chance, by_chance, error: 0.0 };
     }
     // A row that many samples are nearest to weighs as much.
     let weight = chosen.iter().map(|c: &f64| c * c).sum::<f64>() / (total * total);
     let error = (by_chance * (1.0 - by_chance) * weight).sqrt();
-    Sides { train: share / total, by_chance, error }
+    Shares { train: share / total, by_chance, error }
 }
 
 /// Mean and variance of a column.

@@ -73,7 +73,7 @@ pub(super) fn one_digit(x: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "such casts saturate, and negative numbers become zero"
 )]
-pub(super) fn count(x: f64) -> usize {
+pub fn count(x: f64) -> usize {
     x as usize
 }
 

@@ -59,7 +59,7 @@ impl Model {
         let machine = self.top();
         let sampler =
             |default| Sampler::new(machine.clone(), arithmetic(diagnosing.arithmetic, default));
-        let (chains, samples) = (sampler(Arithmetic::F32), sampler(Arithmetic::I16));
+        let (chains, drawn) = (sampler(Arithmetic::F32), sampler(Arithmetic::I16));
         let feed = held_out.map(|data| self.whole_rows(data)).transpose()?;
         let layers = feed.as_ref().map(Feed::filled).unwrap_or_default();
         let seen = |data: &Dataset| self.seen(data, &layers);
@@ -74,7 +74,7 @@ impl Model {
                 layers: &layers,
                 held_out,
                 train: train.as_ref(),
-                sampler: &samples,
+                sampler: &drawn,
             }),
             _ => None,
         };

@@ -16,7 +16,7 @@ use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::Array2;
 
-/// Rows inferred at a time.
+/// FeatureRows inferred at a time.
 const ROWS: usize = 512;
 
 /// How features are extracted.
@@ -33,7 +33,7 @@ pub struct Extracting {
 pub struct Features {
     /// The means, the hidden layers side by side.
     pub values: Array2<f64>,
-    /// Rows for which mean field had not converged.
+    /// FeatureRows for which mean field had not converged.
     pub unconverged: usize,
 }
 
@@ -62,7 +62,7 @@ impl Model {
         let arithmetic = arithmetic(extracting.arithmetic, Arithmetic::F32);
         let hidden = self.body.hidden();
         let n_columns = layers.iter().map(|&l| hidden[l].len()).sum();
-        let mut features = Rows::default();
+        let mut features = FeatureRows::default();
         match &self.body {
             Body::Machine(machine) => {
                 let sampler = Sampler::new(machine.clone(), arithmetic);
@@ -82,7 +82,7 @@ impl Model {
                 })?;
             }
         }
-        let Rows { values, unconverged } = features;
+        let FeatureRows { values, unconverged } = features;
         Ok(Features { values: array(data.n_rows(), n_columns, values), unconverged })
     }
 
@@ -116,12 +116,12 @@ fn each_piece(
 
 /// Features while they are gathered.
 #[derive(Default)]
-struct Rows {
+struct FeatureRows {
     values: Vec<f64>,
     unconverged: usize,
 }
 
-impl Rows {
+impl FeatureRows {
     fn add_machine(
         &mut self,
         sampler: &Sampler,

@@ -7,8 +7,7 @@
 //! use harmonium::data::synthetic::{Repeats, bars_and_stripes};
 //! use harmonium::{Binarize, Dataset, Method, Plan, Rbm, Sweeps};
 //!
-//! let table = bars_and_stripes(2, Repeats::Counted)?;
-//! let data = Dataset::new(table, Binarize::None)?;
+//! let data = Dataset::new(bars_and_stripes(2, Repeats::Counted)?, Binarize::None)?;
 //! let model = Rbm::binary(4, 3)?.train(&data, &Plan::for_epochs(20))?;
 //! let samples = model.sample(10, Sweeps(100), 0)?;
 //! assert_eq!(samples.dim(), (10, 4));

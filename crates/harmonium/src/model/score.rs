@@ -19,9 +19,9 @@ use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
 use crate::evaluation::log_partition::{self, Bracket, LogPartition, Settings};
-use crate::evaluation::posterior::{self as row_sums, How, Settings as RowWork, Sums};
 use crate::evaluation::pseudo::{Visit, log_pseudo_likelihood};
-use crate::exact;
+use crate::evaluation::row_sums::{self, How, RowWork, Sums};
+use crate::exact::{self, Budget};
 use crate::machine::{Batch, Clamp, LayerId, Machine};
 use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
@@ -380,10 +380,10 @@ fn weights(data: &Dataset) -> Vec<f64> {
 
 /// Exact where both $\ln Z$ and the sums of the rows are affordable, else by annealing.
 fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
-    const LIMIT: f64 = log_partition::AFFORDABLE_LOG2_TERMS;
     let n_rows = feed.data().n_rows().max(1) as f64;
     let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
-    let affordable = exact::log2_terms(machine, &Clamp::none(), 1)? <= LIMIT && rows <= LIMIT;
+    let log_z = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    let affordable = Budget::UNASKED.affords(log_z) && Budget::UNASKED.affords(rows);
     Ok(if affordable { Method::Exact } else { Method::Ais })
 }
 

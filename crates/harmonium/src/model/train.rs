@@ -10,7 +10,7 @@ use crate::training::{
     Checkpoint, DbnLearner, DbnShape, Learner, Observer, Plan, Pretrained, Stop, Trainer, drive,
     initialise, learner,
 };
-use harmonium_data::Dataset;
+use harmonium_data::{Dataset, Labels};
 use std::fmt;
 
 /// A model to be trained: its layers, with parameters that do not matter yet.
@@ -96,7 +96,7 @@ impl<'d> Training<'d> {
             image: self.data.table().image().map(|i| (i.height, i.width)),
             rows: self.data.n_rows(),
             means: crate::schema::Feed::of(&layers, self.data)?.means().concat(),
-            classes: labels.map(|labels| labels.class_names()).unwrap_or_default(),
+            classes: labels.map(Labels::class_names).unwrap_or_default(),
             ..Memory::default()
         })
     }

@@ -181,7 +181,7 @@ impl<'a> Collapsed<'a> {
         let betas = [vec![from; x.n_rows()], vec![to; x.n_rows()]];
         for l in self.summed.clone() {
             if let Some(engine) = self.in_kernels(l) {
-                self.step_bits(engine, x, l, (from, to), &betas, log_weights, variates);
+                self.step_bits((engine, l), x, (from, to), &betas, log_weights, variates);
                 continue;
             }
             let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
@@ -205,9 +205,8 @@ impl<'a> Collapsed<'a> {
     /// so short that a series gives the difference need no logarithm.
     fn step_bits(
         &mut self,
-        engine: &Packed,
+        (engine, l): (&Packed, LayerId),
         x: &mut State,
-        l: LayerId,
         (from, to): (f64, f64),
         betas: &[Vec<f64>; 2],
         log_weights: &mut [f64],

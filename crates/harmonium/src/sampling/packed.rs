@@ -76,7 +76,7 @@ pub(super) fn visit(
     if sampled && layer.lateral.is_none() {
         sample_bits(walk, engine, x, l, response, &mut buffers, &mut []);
     } else if !(sampled && sample_lateral(walk, engine, x, l, response, &mut buffers)) {
-        respond_by_row(walk, engine, x, l, active, response, change, &mut buffers);
+        respond_by_row((walk, engine), x, l, active, response, change, &mut buffers);
     }
     BUFFERS.set(buffers);
 }
@@ -367,8 +367,7 @@ fn row_of_theta(
 
 /// Natural parameters by the kernels, responses one row at a time.
 fn respond_by_row(
-    walk: &Walk<'_>,
-    engine: &Packed,
+    (walk, engine): (&Walk<'_>, &Packed),
     x: &mut State,
     l: LayerId,
     active: &[usize],

@@ -366,7 +366,9 @@ impl Inlets {
     /// Adds a row of packed bits to a layer.
     fn push_bits(&self, batch: &mut Batch, i: usize, columns: &[Range<usize>], words: &[u64]) {
         let bits = batch.bits_of(i);
-        if *columns == [0..self.n_columns] {
+        if let [all] = columns
+            && *all == (0..self.n_columns)
+        {
             bits.push_words(words);
             return;
         }

@@ -191,7 +191,7 @@ impl Schema {
             let codes =
                 written == Written::Codes && matches!(layer.units, Units::Categorical { .. });
             end += if codes { layer.n_units() } else { layer.len() };
-            let columns = Vec::from([start..end]);
+            let columns = std::iter::once(start..end).collect();
             let encoding =
                 if codes { Encoding::Codes { columns } } else { Encoding::Entries { columns } };
             Filling::new(layer, encoding)

@@ -53,11 +53,11 @@ impl Schema {
             };
             let l = machine.layer_ids().find(|&l| machine.layer(l).name == filling.layer);
             let l: LayerId = l.ok_or_else(|| wrong(0, 1))?;
-            let label = [n_columns - 1..n_columns];
+            let label = n_columns - 1..n_columns;
             let (columns, group) = match &filling.encoding {
                 Encoding::Entries { columns } => (&columns[..], 1),
                 Encoding::Codes { columns } => (&columns[..], filling.units.group()),
-                Encoding::Label { .. } => (&label[..], filling.units.group()),
+                Encoding::Label { .. } => (std::slice::from_ref(&label), filling.units.group()),
             };
             let found: usize = columns.iter().map(ExactSizeIterator::len).sum();
             if found * group != machine.layer(l).len() {

@@ -253,8 +253,7 @@ impl<'d> DbnLearner<'d> {
         plan: &Plan,
         refinement: &Plan,
     ) -> Result<Self, Error> {
-        let stack = Stack::new(shape, data, plan)?;
-        let refinement = Plan { seed: stack.plan(stack.depth() + 1).seed, ..refinement.clone() };
+        let (stack, refinement) = planned(shape, data, plan, refinement)?;
         if refinement.epochs > 0 {
             check_refinement(&refinement)?;
         }
@@ -281,8 +280,7 @@ impl<'d> DbnLearner<'d> {
         plan: &Plan,
         refinement: &Plan,
     ) -> Result<Self, Error> {
-        let stack = Stack::new(shape, data, plan)?;
-        let refinement = Plan { seed: stack.plan(stack.depth() + 1).seed, ..refinement.clone() };
+        let (stack, refinement) = planned(shape, data, plan, refinement)?;
         let dbn = checkpoint.dbn()?.clone();
         let (current, watched) = if checkpoint.stage == Some(Stage::Refine) {
             (Current::Refine(Box::new(UpDown::resume(checkpoint, data, &refinement)?)), None)
@@ -341,6 +339,18 @@ impl<'d> DbnLearner<'d> {
             Current::Refine(up_down) => up_down.as_ref(),
         }
     }
+}
+
+/// The stack, and the plan of the refinement with the seed that follows those of the layers.
+fn planned<'d>(
+    shape: DbnShape,
+    data: &'d Dataset,
+    plan: &Plan,
+    refinement: &Plan,
+) -> Result<(Stack<'d>, Plan), Error> {
+    let stack = Stack::new(shape, data, plan)?;
+    let seed = stack.plan(stack.depth() + 1).seed;
+    Ok((stack, Plan { seed, ..refinement.clone() }))
 }
 
 /// The way down of wake–sleep learning starts from samples of the top RBM.

@@ -19,6 +19,7 @@ mod plan;
 mod trainer;
 mod up_down;
 
+pub use crate::engine::Reduce;
 pub use dbn::{DbnLearner, DbnShape, Stack, StageData};
 pub use driver::{Stop, drive};
 pub use epoch_data::{EpochData, Presented};

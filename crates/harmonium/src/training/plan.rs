@@ -13,7 +13,7 @@ use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
 
 /// The estimators of the data side and of the model side.
-type Sides = (Box<dyn Deferring>, Box<dyn Deferring>);
+type BothEstimators = (Box<dyn Deferring>, Box<dyn Deferring>);
 
 /// The model side of the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -321,7 +321,7 @@ impl Plan {
     }
 
     /// The estimators of the data side and of the model side.
-    pub(super) fn sides(&self, machine: &Machine) -> Result<Sides, Error> {
+    pub(super) fn sides(&self, machine: &Machine) -> Result<BothEstimators, Error> {
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,
             max_sweeps: self.mean_field_sweeps,

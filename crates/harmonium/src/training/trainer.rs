@@ -5,7 +5,7 @@ use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use crate::engine::{EngineLearner, Packed, SideRows, Squares, StepRates};
+use crate::engine::{EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Deferred, Deferring, Snapshot};
 use crate::exact;
@@ -62,6 +62,8 @@ pub struct Trainer<'d> {
     positive: Box<dyn Deferring>,
     negative: Box<dyn Deferring>,
     optimizer: Box<dyn Optimizer>,
+    /// Averages gradients with other learners, if there are any.
+    reduce: Option<Box<dyn Reduce + 'd>>,
     /// Running mean of each layer on the data side.
     activity: Vec<Vec<f64>>,
     hidden: Vec<LayerId>,
@@ -112,6 +114,7 @@ impl<'d> Trainer<'d> {
             learner,
             norms: [0.0; 2],
             optimizer: plan.optimizer(machine),
+            reduce: None,
             penalties: plan.penalties(),
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
             hidden: machine.hidden_layers(),
@@ -218,6 +221,16 @@ impl<'d> Trainer<'d> {
         }
     }
 
+    /// Averages the gradients of every step, and the means that offsets follow, with other learners.
+    ///
+    /// All learners start from the same machine, each with samples of its own and a seed of its own
+    /// in its plan, and make the same steps.
+    #[must_use]
+    pub fn with_reduce(mut self, reduce: impl Reduce + 'd) -> Self {
+        self.reduce = Some(Box::new(reduce));
+        self
+    }
+
     /// The machine as it is now.
     pub fn machine(&self) -> &Machine {
         self.sampler.machine()
@@ -277,7 +290,11 @@ impl<'d> Trainer<'d> {
         let data = SideRows { state, weights, pending: &pending, draw, known };
         let Deferred { state, weights, pending, draw, .. } = model;
         let model = SideRows { state, weights, pending: &pending, draw, known: None };
-        let squares = learner.step(packed, &mut [data, model], &rates);
+        let sides = &mut [data, model];
+        let squares = match &mut self.reduce {
+            None => learner.step(packed, sides, &rates),
+            Some(reduce) => learner.step_reduced(packed, sides, &rates, reduce.as_mut())?,
+        };
         if !packed.is_finite() {
             let what = "a parameter became a number that is not finite".into();
             return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
@@ -341,11 +358,16 @@ impl<'d> Trainer<'d> {
         let progress = self.progress();
         let data = self.side(progress, purpose::POSITIVE)?;
         let model = self.side(progress, purpose::NEGATIVE)?;
-        let means = data.bias.clone();
-        self.follow_activity(&means);
-        let centered_mean = self.centered_mean(&means);
+        let mut means = data.bias.clone();
         let mut gradient = data.minus(&model);
         drop(model);
+        if let Some(reduce) = &mut self.reduce {
+            let mut parts = gradient.slices_mut();
+            parts.extend(means.iter_mut().map(Vec::as_mut_slice));
+            reduce.average(&mut parts)?;
+        }
+        self.follow_activity(&means);
+        let centered_mean = self.centered_mean(&means);
         let rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let ascent = Ascent {
             penalties: &self.penalties,

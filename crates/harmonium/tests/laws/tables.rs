@@ -162,7 +162,7 @@ fn the_clamp_holds_exactly_what_is_there() {
     let machine =
         layers(&[("bits", Units::Binary, 3), ("codes", potts, 2), ("real", Units::Gaussian, 1)]);
     let whole = real(&[1.0, 0.0, 1.0, 2.0, 0.0, 0.5, 0.0, 1.0, 1.0, 1.0, 1.0, -0.5], 6);
-    let seen = |row: usize, c: usize| (row * 5 + c * 3) % 4 != 0;
+    let seen = |row: usize, c: usize| !(row * 5 + c * 3).is_multiple_of(4);
     let mask = Array2::from_shape_fn((2, 6), |(r, c)| seen(r, c));
     let data = whole.clone().with_mask(mask.view()).unwrap();
     let feed = Feed::of(&machine, &data).unwrap();
@@ -237,6 +237,7 @@ fn learning_refuses_holes_and_names_their_place() {
 }
 
 #[test]
+#[expect(clippy::single_range_in_vec_init, reason = "one run of columns is meant")]
 fn a_schema_that_does_not_fit_is_refused() {
     let weights = Matrix::from_fn(3, 2, |i, j| 0.3 * (i + j) as f64).unwrap();
     let layers = layers(&[("v", Units::Binary, 3), ("w", Units::Binary, 2)]).layers().to_vec();

@@ -13,6 +13,7 @@
 //! $\Delta b_l - \sum_m \Delta W_{lm}(\mu_m - t_m)$.
 
 mod panel;
+mod reduce_gradients;
 mod rows;
 mod stored;
 
@@ -25,6 +26,7 @@ use harmonium_kernels::random::Stream;
 pub(crate) use panel::PanelBuffers;
 use panel::PanelWork;
 use rayon::prelude::*;
+pub use reduce_gradients::Reduce;
 use rows::StepRows;
 use std::ops::{Deref, DerefMut};
 
@@ -100,6 +102,14 @@ pub(crate) struct Squares {
     pub(crate) weights: f64,
 }
 
+impl Squares {
+    fn add(&mut self, other: Self) {
+        self.gradient += other.gradient;
+        self.update += other.update;
+        self.weights += other.weights;
+    }
+}
+
 /// What learning keeps from step to step.
 #[derive(Debug)]
 pub(crate) struct EngineLearner {
@@ -124,6 +134,17 @@ enum Aim {
     Measure,
     /// To move it.
     Move,
+    /// To write its gradient down, for others to add theirs.
+    Write,
+}
+
+/// Where a panel takes its gradient from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// From the rows of both sides.
+    Rows,
+    /// From what was written down.
+    Written,
 }
 
 /// What a panel gives back.
@@ -135,6 +156,8 @@ struct Output {
     bits: [Vec<u64>; 2],
     /// For each link $\sum_i \Delta W_{ij}(\mu_i - t_i)$ and $\sum_j \Delta W_{ij}(\mu_j - t_j)$.
     dots: Vec<(Row, Vec<f32>)>,
+    /// For each link the gradient, where it was written down; a row of zeros behind the last.
+    written: Vec<Vec<Row>>,
     squares: Squares,
 }
 
@@ -208,10 +231,7 @@ impl EngineLearner {
         sides: &mut [SideRows<'_>; 2],
         rates: &StepRates,
     ) -> Squares {
-        if std::mem::take(&mut self.offsets_moved) {
-            self.rows.set_centers(engine.layers(), engine.offsets());
-        }
-        self.rows.take_up(engine, sides);
+        self.take_up(engine, sides);
         let kept = rates.clip.map_or(1.0, |limit| {
             let norm = self.gradient_norm(engine, sides, rates);
             if norm > limit { limit / norm } else { 1.0 }
@@ -219,12 +239,30 @@ impl EngineLearner {
         let rates = &StepRates { rate: kept * rates.rate, ..*rates };
         let mut squares = Squares::default();
         for b in 0..engine.bands.len() {
-            self.visit_band(engine, b, sides, rates, Aim::Move);
-            let part = self.collect(&mut engine.bands[b], b, sides);
-            squares.gradient += part.gradient;
-            squares.update += part.update;
-            squares.weights += part.weights;
+            self.visit_band(engine, b, sides, rates, (Origin::Rows, Aim::Move));
+            self.take_means(engine.bands[b].layer, b, sides);
+            self.take_samples(engine.bands[b].layer, b, sides);
+            squares.add(self.finish_band(&mut engine.bands[b], b));
         }
+        self.finish(engine, rates, kept, squares)
+    }
+
+    /// Takes up the rows of both sides.
+    fn take_up(&mut self, engine: &Packed, sides: &mut [SideRows<'_>; 2]) {
+        if std::mem::take(&mut self.offsets_moved) {
+            self.rows.set_centers(engine.layers(), engine.offsets());
+        }
+        self.rows.take_up(engine, sides);
+    }
+
+    /// Moves the biases once all weights are moved; `kept` is what clipping left of the gradient.
+    fn finish(
+        &mut self,
+        engine: &mut Packed,
+        rates: &StepRates,
+        kept: f64,
+        mut squares: Squares,
+    ) -> Squares {
         self.move_biases(engine, rates);
         self.backwards = !self.backwards;
         if rates.norms {
@@ -243,7 +281,7 @@ impl EngineLearner {
     ) -> f64 {
         let mut squares = 0.0;
         for b in 0..engine.bands.len() {
-            self.visit_band(engine, b, sides, rates, Aim::Measure);
+            self.visit_band(engine, b, sides, rates, (Origin::Rows, Aim::Measure));
             self.take_means(engine.bands[b].layer, b, sides);
             squares += self.outputs[b].iter().map(|output| output.squares.gradient).sum::<f64>();
         }
@@ -266,7 +304,7 @@ impl EngineLearner {
         b: usize,
         sides: &[SideRows<'_>; 2],
         rates: &StepRates,
-        aim: Aim,
+        (origin, aim): (Origin, Aim),
     ) {
         let Packed { frame, lines, bands } = engine;
         let (layers, band) = (&frame.layers, &mut bands[b]);
@@ -290,6 +328,7 @@ impl EngineLearner {
             known: [0, 1].map(|k: usize| sides[k].known(l)),
             draws: [0, 1].map(|k: usize| sides[k].draw),
             rates,
+            origin,
             aim,
         };
         let parallel = band.n_weights() * n_rows > WORTH_THREADS;
@@ -318,11 +357,8 @@ impl EngineLearner {
         }
     }
 
-    /// Takes over what the panels of a band found.
-    fn collect(&mut self, band: &mut Band, b: usize, sides: &mut [SideRows<'_>; 2]) -> Squares {
-        let mut squares = Squares::default();
-        let l = band.layer;
-        self.take_means(l, b, sides);
+    /// Takes over the samples of a layer that waited for its means.
+    fn take_samples(&self, l: LayerId, b: usize, sides: &mut [SideRows<'_>; 2]) {
         for (k, side) in sides.iter_mut().enumerate() {
             if side.pending.contains(&l) && side.draw.is_some() {
                 let n_rows = side.state.n_rows();
@@ -333,11 +369,12 @@ impl EngineLearner {
                 side.state.layers[l.0].meaning = Meaning::Values;
             }
         }
-        for output in &self.outputs[b] {
-            squares.gradient += output.squares.gradient;
-            squares.update += output.squares.update;
-            squares.weights += output.squares.weights;
-        }
+    }
+
+    /// Sums what the panels of a band found, once they moved, and renews scales that they outgrew.
+    fn finish_band(&self, band: &mut Band, b: usize) -> Squares {
+        let mut squares = Squares::default();
+        self.outputs[b].iter().for_each(|output| squares.add(output.squares));
         for c in 0..band.links.len() {
             band.rescale_what_grew(c);
         }

@@ -2,7 +2,7 @@
 //! the cache.
 
 use super::rows::StepRows;
-use super::{Aim, Output, Squares, StepRates, Velocity};
+use super::{Aim, Origin, Output, Squares, StepRates, Velocity};
 use crate::engine::TILES;
 use crate::engine::band::{Link, Operand, PANELS_PER_BLOCK, Panel, Scratch};
 use crate::machine::{LayerId, LayerState};
@@ -13,7 +13,8 @@ use harmonium_kernels::real::{View, multiply_add};
 use harmonium_kernels::response::{Byte, probabilities, sample_means, sum_rows, to_fields};
 use harmonium_kernels::tables::{Sign, Tiles, subtract_fields, sum_fields, sum_single};
 use harmonium_kernels::update::{
-    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, slope_squared, squared, update,
+    Dots, FieldSums, Gradient, RankOne, SingleSums, Step, gradient_into, slope_squared, squared,
+    update,
 };
 
 /// Buffers of one panel's step.
@@ -44,6 +45,7 @@ pub(super) struct PanelWork<'a> {
     pub(super) known: [Option<&'a [Wide]>; 2],
     pub(super) draws: [Option<(Stream, usize)>; 2],
     pub(super) rates: &'a StepRates,
+    pub(super) origin: Origin,
     pub(super) aim: Aim,
 }
 
@@ -56,13 +58,19 @@ impl PanelWork<'_> {
         output: &mut Output,
         scratch: &mut Scratch,
     ) {
+        output.squares = Squares::default();
+        if self.origin == Origin::Written {
+            for (c, (panel, velocity)) in panel.iter_mut().zip(velocity).enumerate() {
+                self.move_by_written((p, c), panel, velocity, output);
+            }
+            return;
+        }
         let mut buffers = std::mem::take(&mut scratch.panel);
         let n_rows = self.rows.weights.len();
         for rows in &mut output.bits {
             rows.clear();
             rows.resize(n_rows, 0);
         }
-        output.squares = Squares::default();
         buffers.p.resize(TILES * n_rows, Wide::ZERO);
         self.means(p, panel, &mut buffers.p, output, scratch);
         let fields = |link: &Link| self.rows.fields[link.source.0];
@@ -354,6 +362,30 @@ impl PanelWork<'_> {
         multiply_add(sums, numbers, (flat(whole), View::rows(n, PANEL)), 1.0);
     }
 
+    /// Moves one link along the gradient that was written down.
+    fn move_by_written(
+        &self,
+        (p, c): (usize, usize),
+        panel: &mut Panel,
+        velocity: &mut [Row],
+        output: &mut Output,
+    ) {
+        let written = std::mem::take(&mut output.written[c]);
+        let places: Vec<u32> = (0..).take(panel.weights.len()).collect();
+        let sums = SingleSums::new(&written, &places);
+        if self.rows.is_centered(self.layer, self.links[c].source) {
+            // The terms are part of the sums: these say alone that shifts are to be followed.
+            let rows = vec![[0.0; 2]; panel.weights.len()];
+            let terms = RankOne { rows: &rows, columns: &[Row::ZERO; 2] };
+            self.advance_by((p, c), &sums, terms, panel, velocity, output);
+        } else {
+            let rows = vec![[]; panel.weights.len()];
+            let terms = RankOne { rows: &rows, columns: &[] };
+            self.advance_by((p, c), &sums, terms, panel, velocity, output);
+        }
+        output.written[c] = written;
+    }
+
     /// Moves the weights of one link and what follows from them.
     fn advance<G: Gradient>(
         &self,
@@ -386,6 +418,10 @@ impl PanelWork<'_> {
         output: &mut Output,
     ) {
         let (it, link, rates) = (self.rows, &self.links[c], self.rates);
+        if self.aim == Aim::Write {
+            gradient_into(gradient, terms, &mut output.written[c][..link.n_rows]);
+            return;
+        }
         let step = Step {
             rate: rates.rate as f32,
             momentum: rates.momentum as f32,
