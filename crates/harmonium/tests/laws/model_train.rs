@@ -3,6 +3,7 @@
 use crate::machines::all;
 use crate::model::Holed;
 use harmonium::data::{Labels, synthetic};
+use harmonium::evaluation::log_partition::Settings;
 use harmonium::machine::Machine;
 use harmonium::model::{Blueprint, Completing, Training};
 use harmonium::models::{Bm, Body, Dbm, Lateral, Rbm, ising_torus, with_labels};
@@ -216,7 +217,7 @@ fn answers(model: &Model, data: &Dataset) -> Vec<u64> {
     all.extend(portrait.model_samples.concat());
     all.extend(portrait.filters.iter().flat_map(|f| f.tiles.concat()));
     all.extend(model.score(data, Method::Exact).unwrap().rows);
-    all.push(model.log_partition(&Default::default(), &mut Silent).unwrap().log_z);
+    all.push(model.log_partition(&Settings::default(), &mut Silent).unwrap().log_z);
     all.iter().map(|x| x.to_bits()).collect()
 }
 
@@ -266,7 +267,7 @@ fn names_files_and_runs_are_opened() {
     let uai = folder.0.join("torus.UAI");
     std::fs::write(&uai, write_uai(&torus).unwrap()).unwrap();
     let read = Model::open(uai.to_str().unwrap(), &mut Silent).unwrap();
-    let settings = Default::default();
+    let settings = Settings::default();
     let log_z = read.log_partition(&settings, &mut Silent).unwrap().log_z;
     let expected = exact::log_partition(&torus).unwrap();
     assert!((log_z - expected).abs() < 1e-9, "{log_z} is not {expected}");
