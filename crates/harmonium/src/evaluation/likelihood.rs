@@ -67,7 +67,7 @@ pub fn exact(machine: &Machine, data: &Dataset) -> Result<Likelihood, Error> {
 /// The mean log-likelihood of a set of samples, from sums and a $\ln Z$ that may both be estimates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Mean over the samples, in nats.
+    /// Weighted mean over the samples, in nats.
     pub mean: f64,
     /// Standard error of what was estimated: $\ln Z$, and the sums of the rows.
     pub std_error: f64,
@@ -90,19 +90,18 @@ pub struct Estimate {
     pub rows: Vec<f64>,
 }
 
-/// Puts the sums of the rows and $\ln Z$ together.
-pub fn estimate(sums: &Sums, log_z: &LogPartition) -> Estimate {
-    let n = sums.rows.len();
-    let ones = vec![1.0; n];
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / n as f64;
+/// Puts the sums of the rows, each with its weight, and $\ln Z$ together.
+pub fn estimate(sums: &Sums, weights: &[f64], log_z: &LogPartition) -> Estimate {
+    let total: f64 = weights.iter().sum();
+    let mean = |values: &[f64]| weighted_mean(values, weights).0;
     // Rows are independent, so their errors hardly add up.
     let error = |side: usize| {
-        let squares: f64 = sums.std_errors.iter().map(|e| e[side] * e[side]).sum();
-        squares.sqrt() / n as f64
+        let weighted = sums.std_errors.iter().zip(weights).map(|(e, w)| (w * e[side]).powi(2));
+        weighted.sum::<f64>().sqrt() / total
     };
     let bound = mean(&sums.bounds);
     let rows: Vec<f64> = sums.rows.iter().map(|r| r - log_z.log_z).collect();
-    let (middle, data_std_error) = weighted_mean(&rows, &ones);
+    let (middle, data_std_error) = weighted_mean(&rows, weights);
     let lower = (mean(&sums.lower) - MARGIN * error(1)).max(bound) - log_z.upper;
     let upper = mean(&sums.upper) + MARGIN * error(2) - log_z.lower;
     let heuristic = [sums.bracket(), log_z.bracket].contains(&Bracket::Heuristic);
@@ -115,7 +114,7 @@ pub fn estimate(sums: &Sums, log_z: &LogPartition) -> Estimate {
         bracket: if heuristic { Bracket::Heuristic } else { Bracket::Bound },
         bound: bound - log_z.log_z,
         bound_lower: bound - log_z.upper,
-        n,
+        n: rows.len(),
         rows,
     }
 }

@@ -149,6 +149,8 @@ impl Given<'_> {
 }
 
 /// The means of the visible units given all the rest, summed over the second half of the sweeps.
+/// Units of visible layers that see each other count with the values that were drawn: the mean of one
+/// given the mean of the other would be another thing.
 fn conditional_sums(
     sampler: &Sampler,
     clamp: &Clamp,
@@ -158,11 +160,14 @@ fn conditional_sums(
     listener: &mut dyn Listener,
 ) -> Result<Vec<Vec<f64>>, Error> {
     let visible = sampler.machine().visible_layers();
+    let machine = sampler.machine();
+    let alone = |l: &&LayerId| visible.iter().all(|&m| !machine.coupled(**l, m));
+    let averaged: Vec<LayerId> = visible.iter().filter(alone).copied().collect();
     let mut sums: Vec<Vec<f64>> = visible.iter().map(|&l| vec![0.0; x.layer(l).len()]).collect();
     for sweep in 0..2 * sweeps {
         sampler.gibbs(clamp, x, 1, stream.fork(3).fork(sweep as u64))?;
         if sweep >= sweeps {
-            let means = sampler.conditional_means(clamp, x, &visible)?;
+            let means = sampler.conditional_means(clamp, x, &averaged)?;
             for (sum, &l) in sums.iter_mut().zip(&visible) {
                 sum.iter_mut().zip(means.layer(l)).for_each(|(s, m)| *s += m);
             }

@@ -1,11 +1,12 @@
 //! Features: what the hidden units say about each row, exactly where their posterior factorises, by
-//! mean field elsewhere, by the recognition distribution in a deep belief network.
+//! mean field elsewhere (missing cells included), by the recognition distribution in a deep belief
+//! network, which takes whole rows.
 
 use super::sample::array;
 use super::{arithmetic, pieces};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, Role};
+use crate::machine::{Batch, LayerId, Role};
 use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
@@ -65,15 +66,17 @@ impl Model {
         match &self.body {
             Body::Machine(machine) => {
                 let sampler = Sampler::new(machine.clone(), arithmetic);
-                self.each_piece(data, machine, listener, |batch| {
+                let feed = Feed::new(machine, &self.schema(data)?, data)?;
+                each_piece(&feed, listener, |batch| {
                     features.add_machine(&sampler, batch, &layers)
                 })?;
             }
             Body::Dbn(dbn) => {
                 let sampler = DbnSampler::new(dbn.clone(), arithmetic);
                 let sums = TopSums::new(dbn)?;
-                let data_layers = self.data_layers()?;
-                self.each_piece(data, &data_layers, listener, |batch| {
+                // The recognition distribution knows nothing of missing values.
+                let feed = Feed::new(&self.data_layers()?, &self.schema(data)?, data)?;
+                each_piece(&feed.without_holes()?, listener, |batch| {
                     let x = DbnState::from_batch(dbn, batch)?;
                     features.add_dbn(&sampler, &sums, x, &layers)
                 })?;
@@ -94,23 +97,21 @@ impl Model {
         }
         Ok(chosen)
     }
+}
 
-    /// Calls `work` with the rows, some at a time.
-    fn each_piece(
-        &self,
-        data: &Dataset,
-        machine: &Machine,
-        listener: &mut dyn Listener,
-        mut work: impl FnMut(&crate::machine::Batch) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let feed = Feed::new(machine, &self.schema(data)?, data)?;
-        for rows in pieces(data.n_rows(), ROWS) {
-            let end = rows.end;
-            work(&feed.batch(rows, Stream::new(0)))?;
-            tell(listener, "rows", end as u64, data.n_rows() as u64)?;
-        }
-        Ok(())
+/// Calls `work` with the rows, some at a time.
+fn each_piece(
+    feed: &Feed<'_>,
+    listener: &mut dyn Listener,
+    mut work: impl FnMut(&Batch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let n_rows = feed.data().n_rows();
+    for rows in pieces(n_rows, ROWS) {
+        let end = rows.end;
+        work(&feed.batch(rows, Stream::new(0)))?;
+        tell(listener, "rows", end as u64, n_rows as u64)?;
     }
+    Ok(())
 }
 
 /// Features while they are gathered.
@@ -124,7 +125,7 @@ impl FeatureRows {
     fn add_machine(
         &mut self,
         sampler: &Sampler,
-        batch: &crate::machine::Batch,
+        batch: &Batch,
         layers: &[usize],
     ) -> Result<(), Error> {
         let machine = sampler.machine();

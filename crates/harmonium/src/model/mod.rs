@@ -91,9 +91,16 @@ impl Model {
             Body::Dbn(_) => None,
         };
         let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
-        log_partition::log_partition(machine, &settings, &mut |done, total| {
+        let mut last = (0, 0);
+        let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
+            last = (done, total);
             listener.at(Work { what: "ln Z", done, total, detail: "" });
-        })
+        })?;
+        if listener.cancelled() {
+            let (done, total) = last;
+            return Err(Error::Cancelled { what: "ln Z".into(), done, total });
+        }
+        Ok(found)
     }
 }
 

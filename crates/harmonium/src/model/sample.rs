@@ -28,7 +28,8 @@ pub enum Show {
     /// The values that were drawn.
     #[default]
     Values,
-    /// Their means given the hidden units: smoother pictures.
+    /// Their means given the hidden units: smoother pictures. Where visible units see each other, the
+    /// means are those of mean field.
     Means,
     /// Their means, but the values where visible units see each other: there only what was drawn
     /// shows how.
@@ -157,13 +158,12 @@ fn shows_means(machine: &Machine, show: Show) -> bool {
     }
 }
 
-/// The means of the visible units given the hidden ones; given rows stay as they are.
-fn visible_means(sampler: &Sampler, clamp: &Clamp, mut x: State) -> Result<State, Error> {
-    let machine = sampler.machine();
-    if machine.visible_layers().iter().all(|&l| clamp.frees_layer(l)) {
-        let hidden = machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden);
-        sampler.infer(&Clamp::layers(hidden), &mut x, MeanField::default())?;
-    }
+/// The means of the free visible units given the hidden ones; what was given stays as it is.
+fn visible_means(sampler: &Sampler, given: &Clamp, mut x: State) -> Result<State, Error> {
+    let (machine, mut clamp) = (sampler.machine(), given.clone());
+    let hidden = machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden);
+    hidden.for_each(|l| clamp.hold_layer(l));
+    sampler.infer(&clamp, &mut x, MeanField::default())?;
     Ok(x)
 }
 

@@ -9,7 +9,8 @@
 //! | `pseudo` | each unit given all the others | no $\ln Z$ |
 //! | `free-energy` | $-\ln\sum_h e^{-E}$ or its variational bound | no $\ln Z$ |
 //!
-//! Columns that the data lacks (labels, missing cells) are summed out.
+//! Columns that the data lacks (labels, missing cells) are summed out; a deep belief network takes rows
+//! without missing cells.
 
 use super::{pieces, visible_entries};
 use crate::engine::Arithmetic;
@@ -209,8 +210,7 @@ impl Score {
 
     fn new(method: Method, rows: Vec<f64>, feed: &Feed<'_>, dimensions: usize) -> Self {
         let data = feed.data();
-        let weights: Vec<f64> = (0..data.n_rows()).map(|row| data.weight(row)).collect();
-        let (mean, data_std_error) = weighted_mean(&rows, &weights);
+        let (mean, data_std_error) = weighted_mean(&rows, &weights(data));
         let (n, behind, error_rate) = (rows.len(), Behind::Nothing, None);
         Self { method, mean, data_std_error, n, dimensions, rows, behind, error_rate }
     }
@@ -318,7 +318,7 @@ impl Model {
             });
             tell(listener, "rows", end as u64, feed.data().n_rows() as u64)?;
         }
-        let (how, found) = (sums.how, estimate(&sums, &log_z));
+        let (how, found) = (sums.how, estimate(&sums, &weights(feed.data()), &log_z));
         let mut score = Score::new(method, found.rows.clone(), feed, dimensions);
         let terms = (!terms.is_empty()).then(|| Terms::mean(&terms));
         score.behind = Behind::Estimated { estimate: Box::new(found), log_z, how, terms };
@@ -362,7 +362,6 @@ impl Model {
                 _ => found.estimates.clone(),
             };
             let mut score = Score::new(method, rows, &feed, dimensions);
-            score.data_std_error = found.data_std_error;
             score.behind = Behind::Drawn { found: Box::new(found), log_z };
             score
         };
@@ -372,6 +371,11 @@ impl Model {
         }
         Ok(score)
     }
+}
+
+/// The weight of each row.
+fn weights(data: &Dataset) -> Vec<f64> {
+    (0..data.n_rows()).map(|row| data.weight(row)).collect()
 }
 
 /// Exact where both $\ln Z$ and the sums of the rows are affordable, else by annealing.

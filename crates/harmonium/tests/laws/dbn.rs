@@ -47,7 +47,7 @@ const B: Units = Units::Binary;
 
 /// Networks with recognition and generation untied: one, two and three hidden layers, other
 /// visible units, labels.
-fn networks() -> Vec<(&'static str, Dbn)> {
+pub(crate) fn networks() -> Vec<(&'static str, Dbn)> {
     let untied = |below: LayerOf, above: LayerOf, seed: u64| Directed {
         generative: machine(&[below], above, seed),
         recognition: machine(&[below], above, seed + 50),
@@ -71,7 +71,7 @@ fn networks() -> Vec<(&'static str, Dbn)> {
 }
 
 /// All values of a layer.
-fn all_values(layer: &Layer) -> Vec<Vec<f64>> {
+pub(crate) fn all_values(layer: &Layer) -> Vec<Vec<f64>> {
     let alone = Machine::new(vec![layer.clone()], vec![]).unwrap();
     let x = State::zeros(&alone, 1).unwrap();
     let states = exact::states(&alone, &Clamp::none(), &x, 0).unwrap();
@@ -79,7 +79,7 @@ fn all_values(layer: &Layer) -> Vec<Vec<f64>> {
 }
 
 /// $p(x_\text{to} \mid x_\text{from})$ in a two-layer machine, by normalising over all values.
-fn conditional(m: &Machine, from: (LayerId, &[f64]), to: (LayerId, &[f64])) -> f64 {
+pub(crate) fn conditional(m: &Machine, from: (LayerId, &[f64]), to: (LayerId, &[f64])) -> f64 {
     let mut x = State::zeros(m, 1).unwrap();
     x.set_row(from.0, 0, from.1).unwrap();
     x.set_row(to.0, 0, to.1).unwrap();
@@ -95,7 +95,7 @@ fn top_marginal(dbn: &Dbn, below: &[f64]) -> f64 {
 }
 
 /// All values of the hidden layers below the top, with $p(v, h)$ and $q(h \mid v)$.
-fn paths(dbn: &Dbn, v: &[f64]) -> Vec<(Vec<Vec<f64>>, f64, f64)> {
+pub(crate) fn paths(dbn: &Dbn, v: &[f64]) -> Vec<(Vec<Vec<f64>>, f64, f64)> {
     let mut paths = vec![(vec![v.to_vec()], 1.0, 1.0)];
     for (l, part) in dbn.directed().iter().enumerate() {
         let above = all_values(dbn.layer(l + 1));
@@ -123,7 +123,7 @@ fn paths(dbn: &Dbn, v: &[f64]) -> Vec<(Vec<Vec<f64>>, f64, f64)> {
         .collect()
 }
 
-fn dataset(rows: &[Vec<f64>]) -> Dataset {
+pub(crate) fn dataset(rows: &[Vec<f64>]) -> Dataset {
     let values: Vec<f32> = rows.iter().flatten().map(|x| *x as f32).collect();
     Dataset::new(Table::from_real(values, rows[0].len()).unwrap(), Binarize::None).unwrap()
 }

@@ -89,7 +89,7 @@ fn a_score_holds_the_exact_one_in_its_interval() {
         let log_z = log_partition(&machine, &how, &mut |_, _| {}).unwrap();
         let exact = exact::log_probabilities(&machine, &clamp, &x).unwrap();
         let exact = exact.iter().sum::<f64>() / 20.0;
-        let found = estimate(&sums, &log_z);
+        let found = estimate(&sums, &[1.0; 20], &log_z);
         assert_eq!(found.bracket, Bracket::Heuristic);
         tried += 1;
         // The lower ends hold with a margin of 97.5 % each, as does the upper one.
