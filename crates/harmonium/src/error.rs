@@ -82,8 +82,8 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A layer length that is no multiple of the entries of one unit, or a unit of no choice.
-    #[error("layer `{layer}` has {len} entries, which is no whole number of units of {group}")]
+    /// A layer length that is not a multiple of the entries of one unit, or a unit with fewer than two values.
+    #[error("layer `{layer}` has {len} entries, which is not a whole number of units of {group}")]
     UnitSize {
         /// The layer.
         layer: String,
@@ -251,7 +251,7 @@ pub enum Error {
         /// What is allowed, in words.
         range: &'static str,
     },
-    /// Training produced a number that is none; the machine is the last good one.
+    /// Training produced a number that is not finite; the machine is the last good one.
     #[error(
         "training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step"
     )]
@@ -346,7 +346,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A folder that no training has written.
-    #[error("`{path}` is no run: {reason}")]
+    #[error("`{path}` is not a run directory: {reason}")]
     NotARun {
         /// The folder, as it was named.
         path: String,
