@@ -10,7 +10,7 @@ use harmonium::evaluation::bound::Terms;
 use harmonium::evaluation::dbn::DbnLikelihood;
 use harmonium::evaluation::likelihood::Estimate;
 use harmonium::evaluation::log_partition::{Bracket, LogPartition};
-use harmonium::evaluation::posterior::How;
+use harmonium::evaluation::row_sums::How;
 use harmonium::model::{Behind, Scoring, Visits};
 use harmonium::{Method, Score};
 use ndarray::Array2;

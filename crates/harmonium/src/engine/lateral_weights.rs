@@ -1,7 +1,8 @@
 //! What the units of one layer send each other, laid out for sampling.
 
 use super::band::{Band, End};
-use crate::machine::{LayerId, Neighbours, SHARED, Triangle, Weights};
+use crate::graph::{Neighbours, SHARED};
+use crate::machine::{LayerId, Triangle, Weights};
 use crate::units::Units;
 use harmonium_kernels::lateral::Links;
 use harmonium_kernels::line::{TILE, Wide};
@@ -138,8 +139,8 @@ impl Slots {
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut links = Links { starts: vec![0], ..Links::default() };
         for unit in unit_at {
-            let seen = unit.map_or(&[][..], |u| neighbours.links(u));
-            links.units.extend(seen.iter().map(|l| small(of_unit[l.entry])));
+            let seen = unit.into_iter().flat_map(|u| neighbours.of(u));
+            links.units.extend(seen.map(|u| small(of_unit[u])));
             links.starts.push(small(links.units.len()));
         }
         links.weights = vec![0.0; links.units.len()];
@@ -149,12 +150,12 @@ impl Slots {
     #[expect(clippy::cast_possible_truncation, reason = "the kernels' precision")]
     fn refresh(&mut self, neighbours: &Neighbours, bits: Coordinates) {
         for (unit, &slot) in self.of_unit.iter().enumerate() {
-            let seen = neighbours.links(unit);
+            let weights = neighbours.weights(unit);
             let first = self.links.starts[slot] as usize;
-            for (w, link) in self.links.weights[first..].iter_mut().zip(seen) {
-                *w = (bits.scale * bits.scale * link.weight) as f32;
+            for (out, w) in self.links.weights[first..].iter_mut().zip(weights) {
+                *out = (bits.scale * bits.scale * w) as f32;
             }
-            let sum: f64 = seen.iter().map(|l| l.weight).sum();
+            let sum: f64 = weights.iter().sum();
             self.shifts[unit] = (bits.scale * bits.shift * sum) as f32;
         }
     }

@@ -15,7 +15,7 @@
 use super::likelihood::{Likelihood, weighted_mean};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::machine::{Layer, State};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
@@ -114,12 +114,7 @@ pub fn importance(
     })
 }
 
-/// Up to this many terms (as a binary logarithm) sums are exact if no method is asked for.
-const AUTO_LOG2_TERMS: f64 = 24.0;
-
-/// Up to this many terms (as a binary logarithm) a training ends with a bound, on so many rows and
-/// draws.
-const FINAL_LOG2_TERMS: f64 = 20.0;
+/// Rows and draws of the bound at the end of a training.
 const FINAL_ROWS: usize = 500;
 const FINAL_DRAWS: usize = 20;
 
@@ -130,7 +125,7 @@ const FINAL_DRAWS: usize = 20;
 ///
 /// If the data does not fit, or memory ends.
 pub fn final_bounds(dbn: &Dbn, data: &Dataset) -> Result<Vec<Measurement>, Error> {
-    if exact::log2_terms(dbn.top(), &Clamp::none(), 1)? > FINAL_LOG2_TERMS {
+    if !Budget::END_OF_TRAINING.affords(exact::log2_terms(dbn.top(), &Clamp::none(), 1)?) {
         return Ok(Vec::new());
     }
     let n = data.n_rows().min(FINAL_ROWS);
@@ -207,7 +202,7 @@ pub fn error_rate(dbn: &Dbn, data: &Dataset, n_draws: usize, stream: Stream) -> 
 ///
 /// If memory ends.
 pub fn affords_exact(dbn: &Dbn) -> Result<bool, Error> {
-    Ok(log2_terms(dbn)? <= AUTO_LOG2_TERMS)
+    Ok(Budget::UNASKED_DBN.affords(log2_terms(dbn)?))
 }
 
 fn check_draws(n_draws: usize) -> Result<(), Error> {
@@ -299,10 +294,7 @@ pub fn log2_terms(dbn: &Dbn) -> Result<f64, Error> {
 ///
 /// If the data does not fit, or a sum has more than $2^{30}$ terms.
 pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
-    let log2_terms = log2_terms(dbn)?;
-    if log2_terms > exact::LIMIT_LOG2 {
-        return Err(Error::TooManyTerms { log2_terms, limit: exact::LIMIT_LOG2 });
-    }
+    Budget::LIMIT.check(log2_terms(dbn)?)?;
     let log_partition = exact::log_partition(dbn.top())?;
     let sums = TopSums::new(dbn)?;
     let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);

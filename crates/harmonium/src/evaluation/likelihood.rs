@@ -5,7 +5,7 @@
 //! so its interval stands apart from the spread of the data.
 
 use super::log_partition::{Bracket, LogPartition, MARGIN};
-use super::posterior::Sums;
+use super::row_sums::Sums;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::Machine;

@@ -9,6 +9,6 @@ pub mod filters;
 pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;
-pub mod posterior;
 pub mod pseudo;
+pub mod row_sums;
 pub mod two_sample;

@@ -25,8 +25,6 @@ use std::sync::OnceLock;
 
 /// Share of the training's time for measurements that are not exact.
 const BUDGET: f64 = 0.03;
-/// Terms times entries that cost less than a millisecond.
-const TRIFLE: f64 = 1e5;
 /// Rows looked at together.
 const PIECE: usize = 250;
 /// Share of the rows that is looked at after each epoch.
@@ -120,10 +118,9 @@ impl<'d> Monitor<'d> {
         let Ok(log2_terms) = exact::log2_terms(machine, &Clamp::none(), 1) else { return false };
         let clamp = Clamp::visible(machine);
         let entries: usize = machine.layers().iter().map(crate::machine::Layer::len).sum();
-        let cost = log2_terms.exp2() * entries as f64;
         // An epoch multiplies each row with all weights about six times.
         let epoch = 6.0 * self.train.data.n_rows() as f64 * machine.n_parameters() as f64;
-        posterior_factorises(machine, &clamp) && (cost <= 0.02 * epoch || cost <= TRIFLE)
+        posterior_factorises(machine, &clamp) && exact::costs_little(log2_terms, entries, epoch)
     }
 
     /// Whether the end of an epoch is one at which measurements are taken.

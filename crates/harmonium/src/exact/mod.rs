@@ -13,11 +13,15 @@
 //! Where the graph of the free units is narrow, as a grid is, [`log_sums`] sums out one unit after
 //! the other instead, which may take far fewer terms.
 
+mod budget;
 mod draw;
 mod eliminate;
 mod enumerate;
 mod gaussian;
 mod problem;
+
+pub use budget::Budget;
+pub(crate) use budget::costs_little;
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
@@ -27,12 +31,6 @@ use crate::units::log_sum_exp;
 use eliminate::Elimination;
 use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
-
-/// Binary logarithm of the number of terms beyond which sums are refused.
-pub const LIMIT_LOG2: f64 = 30.0;
-
-/// Binary logarithm of the number of terms up to which nothing else than enumeration is tried.
-const ENUMERATED_LOG2: f64 = 16.0;
 
 /// What a term of an elimination costs against one of an enumeration, as a binary logarithm.
 const ELIMINATED_LOG2: f64 = 3.0;
@@ -65,7 +63,7 @@ enum Way {
 impl Way {
     fn new(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Self {
         let log2_terms = Split::new(machine, clamp, row).log2_terms;
-        if log2_terms > ENUMERATED_LOG2 {
+        if !Budget::ENUMERATION.affords(log2_terms) {
             let below = log2_terms - ELIMINATED_LOG2;
             if let Some(elimination) = Elimination::new(machine, clamp, x, row, below) {
                 return Self::Eliminate(elimination);
@@ -77,7 +75,7 @@ impl Way {
     fn log2_terms(&self) -> f64 {
         match self {
             Self::Enumerate { log2_terms } => *log2_terms,
-            Self::Eliminate(elimination) => elimination.log2_terms,
+            Self::Eliminate(elimination) => elimination.log2_terms(),
         }
     }
 }
@@ -113,7 +111,7 @@ pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>,
     let folded = machine.without_offsets()?;
     let log_sum = |row| {
         let way = Way::new(&folded, clamp, x, row);
-        affordable(way.log2_terms())?;
+        Budget::LIMIT.check(way.log2_terms())?;
         match way {
             Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row).map(|p| p.log_sum()),
             Way::Eliminate(elimination) => Ok(elimination.log_sum()),
@@ -139,7 +137,7 @@ pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<
 /// If there are more than $2^{30}$ states to enumerate, Gaussian units diverge, or memory ends.
 pub fn samples(machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
     let (clamp, x) = (Clamp::none(), State::zeros(machine, 1)?);
-    affordable(log2_states(machine))?;
+    Budget::LIMIT.check(log2_states(machine))?;
     Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?.draw(machine, n, stream)
 }
 
@@ -159,7 +157,7 @@ pub fn moments(
     x.check(machine)?;
     clamp.check(machine, x.n_rows())?;
     for row in 0..x.n_rows() {
-        affordable(Split::new(machine, clamp, row).log2_terms)?;
+        Budget::LIMIT.check(Split::new(machine, clamp, row).log2_terms)?;
     }
     if weights.len() != x.n_rows() {
         let (what, found) = ("the number of row weights".into(), weights.len());
@@ -218,7 +216,7 @@ pub fn check_normalises(machine: &Machine) -> Result<(), Error> {
 ///
 /// If a free layer is not discrete, or there are more than $2^{22}$ states.
 pub fn states(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Result<State, Error> {
-    const LIMIT: f64 = 22.0;
+    let limit = Budget::STATES.log2_terms();
     let mut units: Vec<(LayerId, usize, Vec<Vec<f64>>)> = Vec::new();
     for l in machine.layer_ids() {
         let layer = machine.layer(l);
@@ -226,14 +224,12 @@ pub fn states(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Result
             let values = layer
                 .units
                 .configurations()
-                .ok_or(Error::TooManyTerms { log2_terms: f64::INFINITY, limit: LIMIT })?;
+                .ok_or(Error::TooManyTerms { log2_terms: f64::INFINITY, limit })?;
             units.push((l, unit * layer.units.group(), values.0));
         }
     }
     let log2_terms: f64 = units.iter().map(|u| (u.2.len() as f64).log2()).sum();
-    if log2_terms > LIMIT {
-        return Err(Error::TooManyTerms { log2_terms, limit: LIMIT });
-    }
+    Budget::STATES.check(log2_terms)?;
     let n: usize = units.iter().map(|u| u.2.len()).product();
     let mut all = State::zeros(machine, n)?;
     for state in 0..n {
@@ -261,11 +257,4 @@ pub fn probabilities(machine: &Machine, all: &State) -> Result<Vec<f64>, Error> 
     let logs: Vec<f64> = machine.energies(all)?.iter().map(|e| -e).collect();
     let log_z = log_sum_exp(&logs);
     Ok(logs.iter().map(|l| (l - log_z).exp()).collect())
-}
-
-fn affordable(log2_terms: f64) -> Result<(), Error> {
-    if log2_terms > LIMIT_LOG2 {
-        return Err(Error::TooManyTerms { log2_terms, limit: LIMIT_LOG2 });
-    }
-    Ok(())
 }

@@ -13,7 +13,6 @@ mod batch;
 mod clamp;
 mod coupling;
 mod layer;
-mod neighbours;
 mod rewrite;
 mod schedule;
 mod state;
@@ -27,7 +26,6 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
-pub(crate) use neighbours::{Neighbours, SHARED};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;

@@ -1,8 +1,6 @@
-//! Which layers, and which units of a layer, can be updated at the same time.
+//! Which layers can be updated at the same time.
 
-use super::neighbours::{Colour, Neighbours};
-use super::{LayerId, Machine, Weights};
-use std::collections::VecDeque;
+use super::{LayerId, Machine};
 
 impl Machine {
     /// Blocks of layers that do not see each other.
@@ -21,23 +19,6 @@ impl Machine {
             }
         }
         blocks
-    }
-
-    /// Blocks of units of layer `l` that are updated together, in the order of a sweep: all of
-    /// them where nothing couples them, the colours of a sparse lateral coupling, or one by one.
-    pub fn unit_blocks(&self, l: LayerId) -> Vec<Vec<usize>> {
-        let (units, n_units) = (self.layer(l).units, self.layer(l).n_units());
-        let lateral = self.couplings.iter().find(|c| c.between == (l, l));
-        match lateral.map(|c| &c.weights) {
-            None | Some(Weights::Between(_)) => vec![(0..n_units).collect()],
-            Some(Weights::Lateral(_)) => (0..n_units).map(|u| vec![u]).collect(),
-            Some(Weights::Sparse(edges)) => {
-                let group = units.group();
-                let of_colour =
-                    |c: Colour| c.entries.into_iter().step_by(group).map(|e| e / group).collect();
-                Neighbours::new(edges, units).colours.into_iter().map(of_colour).collect()
-            }
-        }
     }
 
     /// All layers, each after one it is coupled with, if there is one.
@@ -91,81 +72,5 @@ impl Machine {
             }
         }
         best
-    }
-}
-
-/// Sets of units that do not see each other, by greedy colouring.
-///
-/// Units are taken neighbour after neighbour, so a graph that admits two colours gets two (an open
-/// grid, a torus of even length), and any other at most one more than its largest degree.
-pub(super) fn colours<I: Iterator<Item = usize>>(
-    n_units: usize,
-    neighbours: impl Fn(usize) -> I,
-) -> Vec<Vec<usize>> {
-    let mut colour_of: Vec<Option<usize>> = vec![None; n_units];
-    let mut seen = vec![false; n_units];
-    // The last unit that met a neighbour of each colour.
-    let mut taken_by: Vec<usize> = Vec::new();
-    let mut queue = VecDeque::new();
-    for start in 0..n_units {
-        if !std::mem::replace(&mut seen[start], true) {
-            queue.push_back(start);
-        }
-        while let Some(unit) = queue.pop_front() {
-            for other in neighbours(unit) {
-                match colour_of[other] {
-                    Some(colour) => taken_by[colour] = unit,
-                    None if !std::mem::replace(&mut seen[other], true) => queue.push_back(other),
-                    None => {}
-                }
-            }
-            let colour = taken_by.iter().position(|&u| u != unit).unwrap_or(taken_by.len());
-            if colour == taken_by.len() {
-                taken_by.push(n_units);
-            }
-            colour_of[unit] = Some(colour);
-        }
-    }
-    let mut sets = vec![Vec::new(); taken_by.len()];
-    for (unit, colour) in colour_of.into_iter().enumerate() {
-        sets[colour.unwrap_or_default()].push(unit);
-    }
-    sets
-}
-
-#[cfg(test)]
-mod tests {
-    use super::colours;
-
-    /// The neighbours of a torus of the given length.
-    fn torus(n: usize) -> impl Fn(usize) -> std::vec::IntoIter<usize> {
-        move |u| {
-            let (r, c) = (u / n, u % n);
-            let at = |r: usize, c: usize| (r % n) * n + c % n;
-            let near = [at(r + 1, c), at(r + n - 1, c), at(r, c + 1), at(r, c + n - 1)];
-            near.into_iter().filter(|&v| v != u).collect::<Vec<_>>().into_iter()
-        }
-    }
-
-    #[test]
-    fn units_of_a_colour_do_not_see_each_other() {
-        for n in [1, 2, 3, 4, 7, 16] {
-            let sets = colours(n * n, torus(n));
-            assert_eq!(sets.iter().map(Vec::len).sum::<usize>(), n * n);
-            for set in &sets {
-                assert!(set.iter().all(|&u| torus(n)(u).all(|v| !set.contains(&v))));
-            }
-            if n.is_multiple_of(2) {
-                assert_eq!(sets.len(), 2, "an even torus is a chessboard");
-            }
-            assert!(sets.len() <= 5);
-        }
-    }
-
-    #[test]
-    fn units_without_edges_have_one_colour_and_cliques_have_many() {
-        assert_eq!(colours(5, |_| std::iter::empty()).len(), 1);
-        assert_eq!(colours(5, |u| (0..5).filter(move |&v| v != u)).len(), 5);
-        assert!(colours(0, |_| std::iter::empty()).is_empty());
     }
 }

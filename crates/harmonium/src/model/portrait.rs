@@ -5,7 +5,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::dbn;
 use crate::evaluation::filters::projections;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::findings::Named;
 use crate::machine::{Clamp, LayerId, Machine};
 use crate::models::Body;
@@ -21,8 +21,6 @@ const SAMPLES: usize = 64;
 const ROWS: usize = 500;
 /// Multiplications that the samples may cost: a few seconds.
 const SAMPLE_COST: f64 = 4e9;
-/// Up to this many terms, as a binary logarithm, the final $\ln Z$ is summed.
-const EXACT_LOG2_TERMS: f64 = 22.0;
 
 /// Filters of one hidden layer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -132,7 +130,7 @@ impl Model {
             return Ok(found.unwrap_or_default().iter().map(line).collect());
         }
         let machine = self.top();
-        if exact::log2_terms(machine, &Clamp::none(), 1)? > EXACT_LOG2_TERMS {
+        if !Budget::PAGE.affords(exact::log2_terms(machine, &Clamp::none(), 1)?) {
             return Ok(Vec::new());
         }
         let log_z = exact::log_partition(machine)?;

@@ -18,9 +18,9 @@ use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
 use crate::evaluation::log_partition::{self, Bracket, LogPartition, Settings};
-use crate::evaluation::posterior::{self as row_sums, How, Settings as RowWork, Sums};
 use crate::evaluation::pseudo::{Visit, log_pseudo_likelihood};
-use crate::exact;
+use crate::evaluation::row_sums::{self, How, RowWork, Sums};
+use crate::exact::{self, Budget};
 use crate::machine::{Batch, Clamp, LayerId, Machine};
 use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
@@ -116,7 +116,7 @@ pub struct Score {
     pub data_std_error: f64,
     /// Number of rows.
     pub n: usize,
-    /// Entries of the visible layers that the data fills.
+    /// Units of the visible layers that the data fills.
     pub dimensions: usize,
     /// The score of each row.
     pub rows: Vec<f64>,
@@ -202,7 +202,7 @@ impl Score {
         }
     }
 
-    /// Minus the mean in bits for each entry of a row.
+    /// Minus the mean in bits for each unit of a row.
     pub fn bits_per_dimension(&self) -> f64 {
         -self.mean / (std::f64::consts::LN_2 * self.dimensions as f64)
     }
@@ -265,7 +265,7 @@ impl Model {
             }
             method => method,
         };
-        let dimensions = feed.filled().iter().map(|&l| machine.layer(l).len()).sum();
+        let dimensions = feed.filled().iter().map(|&l| machine.layer(l).n_units()).sum();
         if matches!(method, Method::Ais | Method::Bound) {
             return self.estimated(machine, feed, method, scoring, dimensions, listener);
         }
@@ -346,7 +346,7 @@ impl Model {
         };
         let layers = self.data_layers()?;
         let feed = Feed::new(&layers, &self.schema(data)?, data)?;
-        let dimensions = feed.filled().iter().map(|&l| layers.layer(l).len()).sum();
+        let dimensions = feed.filled().iter().map(|&l| layers.layer(l).n_units()).sum();
         let root = Stream::new(scoring.annealing.seed);
         let mut score = if method == Method::Exact {
             let Likelihood { rows, log_partition, .. } = dbn::exact(dbn, data)?;
@@ -376,10 +376,10 @@ impl Model {
 
 /// Exact where both $\ln Z$ and the sums of the rows are affordable, else by annealing.
 fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
-    const LIMIT: f64 = log_partition::AFFORDABLE_LOG2_TERMS;
     let n_rows = feed.data().n_rows().max(1) as f64;
     let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
-    let affordable = exact::log2_terms(machine, &Clamp::none(), 1)? <= LIMIT && rows <= LIMIT;
+    let log_z = exact::log2_terms(machine, &Clamp::none(), 1)?;
+    let affordable = Budget::UNASKED.affords(log_z) && Budget::UNASKED.affords(rows);
     Ok(if affordable { Method::Exact } else { Method::Ais })
 }
 

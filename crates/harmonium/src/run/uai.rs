@@ -8,9 +8,10 @@
 
 use super::{NO_FILE, file_error, in_file};
 use crate::error::Error;
-use crate::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Role};
-use crate::units::Units;
-use std::collections::{BTreeMap, VecDeque};
+use crate::graph::{Edge, Pair, Pairwise, Topology};
+use crate::machine::{Clamp, Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, State};
+use crate::units::{Storage, Units};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::str::{FromStr, SplitAsciiWhitespace};
@@ -70,46 +71,43 @@ pub fn load_uai(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
 pub fn write_uai(machine: &Machine) -> Result<String, Error> {
     let mut bits = machine.without_offsets()?;
     for l in machine.layer_ids() {
-        match machine.layer(l).units {
-            Units::Binary => {}
-            Units::Spin => bits = bits.spins_to_bits(l)?.without_offsets()?,
-            other => {
-                let name = &machine.layer(l).name;
-                let reason = format!("layer `{name}` has {} units", other.name());
-                return Err(unwritable(reason));
-            }
+        let units = machine.layer(l).units;
+        if units.storage() != Storage::Bits {
+            let reason = format!("layer `{}` has {} units", machine.layer(l).name, units.name());
+            return Err(unwritable(reason));
+        }
+        if !units.is_zero_or_one() {
+            bits = bits.spins_to_bits(l)?.without_offsets()?;
         }
     }
-    let first: Vec<usize> =
-        bits.layers().iter().scan(0, |n, l| Some(std::mem::replace(n, *n + l.len()))).collect();
-    let biases: Vec<f64> = bits.layers().iter().flat_map(|l| l.bias.iter().copied()).collect();
-    let mut pairs = Vec::new();
-    for c in bits.couplings() {
-        let (a, b) = (first[c.between.0.0], first[c.between.1.0]);
-        c.weights.for_each(|i, j, w| {
-            if w != 0.0 {
-                pairs.push((a + i, b + j, w));
-            }
-        });
-    }
-    let n = biases.len();
-    let mut text = format!("MARKOV\n{n}\n{}\n{}\n", vec!["2"; n].join(" "), n + pairs.len());
+    write_graph(&Pairwise::new(&bits, &Clamp::none(), &State::zeros(&bits, 1)?, 0)?)
+}
+
+/// A factor for each node and for each edge with a weight.
+fn write_graph(graph: &Pairwise) -> Result<String, Error> {
+    let n = graph.nodes().len();
+    let coupled = |e: &&Edge| !matches!(e.pair, Pair::Product(0.0));
+    let edges: Vec<&Edge> = graph.edges().iter().filter(coupled).collect();
+    let mut text = format!("MARKOV\n{n}\n{}\n{}\n", vec!["2"; n].join(" "), n + edges.len());
     for i in 0..n {
         let _ = writeln!(text, "1 {i}");
     }
-    for (i, j, _) in &pairs {
+    for Edge { between: (i, j), .. } in &edges {
         let _ = writeln!(text, "2 {i} {j}");
     }
     // Shared out, so that no factor has to hold all of it.
-    let share = -bits.constant() / n as f64;
-    for (i, b) in biases.iter().enumerate() {
+    let share = graph.constant() / n as f64;
+    for (i, node) in graph.nodes().iter().enumerate() {
         let what = || format!("the factor of unit {i}");
-        let (off, on) = (factor(share, what)?, factor(share + b, what)?);
+        let (off, on) = (node.log_fields[0], node.log_fields[1]);
+        let (off, on) = (factor(share + off, what)?, factor(share + on, what)?);
         let _ = write!(text, "\n2\n {off:e} {on:e}\n");
     }
-    for &(i, j, w) in &pairs {
-        let on = factor(w, || format!("the factor of units {i} and {j}"))?;
-        let _ = write!(text, "\n4\n 1 1\n 1 {on:e}\n");
+    for edge in edges {
+        let what = || format!("the factor of units {} and {}", edge.between.0, edge.between.1);
+        let at = |s, t| factor(graph.log_pair(edge, (s, t)), what);
+        let (low, high) = ([at(0, 0)?, at(0, 1)?], [at(1, 0)?, at(1, 1)?]);
+        let _ = write!(text, "\n4\n {} {}\n {} {:e}\n", low[0], low[1], high[0], high[1]);
     }
     Ok(text)
 }
@@ -245,30 +243,7 @@ impl Factors {
     /// other, and no fewer than half of all pairs coupled.
     fn sides(&self) -> Option<Vec<bool>> {
         let n = self.bias.len();
-        let mut neighbours = vec![Vec::new(); n];
-        for &(i, j) in self.weights.keys() {
-            neighbours[i].push(j);
-            neighbours[j].push(i);
-        }
-        let mut side: Vec<Option<bool>> = vec![None; n];
-        let mut queue = VecDeque::new();
-        for start in 0..n {
-            if side[start].is_none() {
-                side[start] = Some(false);
-                queue.push_back(start);
-            }
-            while let Some(i) = queue.pop_front() {
-                for &j in &neighbours[i] {
-                    if side[j].is_none() {
-                        side[j] = side[i].map(|s| !s);
-                        queue.push_back(j);
-                    } else if side[j] == side[i] {
-                        return None;
-                    }
-                }
-            }
-        }
-        let sides: Vec<bool> = side.into_iter().flatten().collect();
+        let sides = Topology::new(n, self.weights.keys().copied()).sides()?;
         let n_hidden = sides.iter().filter(|s| **s).count();
         let dense = n_hidden > 0 && 2 * self.weights.len() >= n_hidden * (n - n_hidden);
         dense.then_some(sides)

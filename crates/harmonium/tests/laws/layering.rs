@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "error",
     "progress",
     "units",
     "machine",
+    "graph",
     "models",
     "schema",
     "engine",

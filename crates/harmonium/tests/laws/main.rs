@@ -17,6 +17,7 @@ mod determinism;
 mod diagnostics;
 mod energy;
 mod exact_sums;
+mod graph;
 mod greedy;
 mod inference;
 mod kernels;

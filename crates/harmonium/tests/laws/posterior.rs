@@ -6,7 +6,7 @@ use harmonium::engine::Arithmetic;
 use harmonium::error::Error;
 use harmonium::evaluation::likelihood::estimate;
 use harmonium::evaluation::log_partition::{self, Bracket, Method, log_partition};
-use harmonium::evaluation::posterior::{How, Settings, annealed_log_sums, log_sums};
+use harmonium::evaluation::row_sums::{How, RowWork, annealed_log_sums, log_sums};
 use harmonium::exact;
 use harmonium::sampling::{Clamp, Sampler, posterior_factorises};
 
@@ -20,7 +20,7 @@ fn annealing_finds_the_sum_of_each_row() {
         let exact = exact::log_sums(&machine, &clamp, &x).unwrap();
         for precision in PRECISIONS {
             let sampler = Sampler::new(machine.clone(), precision);
-            let settings = Settings { betas: 8, chains: 400, ..Settings::default() };
+            let settings = RowWork { betas: 8, chains: 400, ..RowWork::default() };
             let found = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
             assert_eq!(found.how, How::Annealed);
             for row in 0..x.n_rows() {
@@ -48,7 +48,7 @@ fn weights_of_a_row_are_unbiased_however_few_temperatures_there_are() {
         let ratios: Vec<f64> = (0..extent(80, 200))
             .map(|seed| {
                 // With two temperatures a state that the base hardly has may carry the sum.
-                let settings = Settings { betas: 4, chains: 20, seed, ..Settings::default() };
+                let settings = RowWork { betas: 4, chains: 20, seed, ..RowWork::default() };
                 let found = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
                 (found.lower[1] - exact[1]).exp()
             })
@@ -64,7 +64,7 @@ fn small_or_factorised_sums_are_exact() {
             (Clamp::visible(&machine), Sampler::new(machine.clone(), Arithmetic::F64));
         let x = some_states(&machine, 4, 83);
         let exact = exact::log_sums(&machine, &clamp, &x).unwrap();
-        let found = log_sums(&sampler, &clamp, &x, 0, &Settings::default()).unwrap();
+        let found = log_sums(&sampler, &clamp, &x, 0, &RowWork::default()).unwrap();
         assert_eq!((found.how, found.bracket()), (How::Exact, Bracket::Bound), "{name}");
         for (found, exact) in found.rows.iter().zip(&exact) {
             assert!((found - exact).abs() < 1e-9, "{name}: {found} is not {exact}");
@@ -79,7 +79,7 @@ fn a_score_holds_the_exact_one_in_its_interval() {
         let clamp = Clamp::visible(&machine);
         let x = some_states(&machine, 20, 84);
         let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
-        let settings = Settings { betas: 8, chains: 30, ..Settings::default() };
+        let settings = RowWork { betas: 8, chains: 30, ..RowWork::default() };
         let sums = annealed_log_sums(&sampler, &clamp, &x, 0, &settings).unwrap();
         let how = log_partition::Settings {
             method: Some(Method::Sandwich),
@@ -110,14 +110,13 @@ fn settings_that_cannot_be_are_explained() {
     let (clamp, sampler) =
         (Clamp::visible(&machine), Sampler::new(machine.clone(), Arithmetic::F64));
     let x = some_states(&machine, 2, 85);
-    for settings in [
-        Settings { betas: 1, ..Settings::default() },
-        Settings { chains: 0, ..Settings::default() },
-    ] {
+    for settings in
+        [RowWork { betas: 1, ..RowWork::default() }, RowWork { chains: 0, ..RowWork::default() }]
+    {
         let found = log_sums(&sampler, &clamp, &x, 0, &settings);
         assert!(matches!(found, Err(Error::Setting { .. })), "{found:?}");
     }
     let part = Clamp::none().with_units(harmonium::machine::LayerId(0), vec![true, false]);
-    let found = annealed_log_sums(&sampler, &part, &x, 0, &Settings::default());
+    let found = annealed_log_sums(&sampler, &part, &x, 0, &RowWork::default());
     assert!(matches!(found, Err(Error::Topology { .. })), "{found:?}");
 }

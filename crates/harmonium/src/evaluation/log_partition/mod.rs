@@ -22,15 +22,12 @@ pub(crate) use weights::Z as MARGIN;
 
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::machine::{Base, Machine, State};
 use crate::sampling::{Clamp, Collapsed, Sampler, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
 use serde::Serialize;
-
-/// Binary logarithm of the number of terms up to which $\ln Z$ is summed if no method is asked for.
-pub const AFFORDABLE_LOG2_TERMS: f64 = 26.0;
 
 /// Fewest and most temperatures, and most chains, that try a base.
 const PILOT_BETAS: (usize, usize) = (8, 200);
@@ -325,7 +322,7 @@ impl Search {
 /// If the machine cannot be looked at.
 pub fn choose(machine: &Machine) -> Result<Method, Error> {
     let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
-    Ok(if terms <= AFFORDABLE_LOG2_TERMS { Method::Exact } else { Method::Sandwich })
+    Ok(if Budget::UNASKED.affords(terms) { Method::Exact } else { Method::Sandwich })
 }
 
 /// $\ln Z$ of a machine.

@@ -13,17 +13,14 @@ use super::schedule::Schedule;
 use super::weights::{Summary, Z};
 use super::{Bracket, LogPartition, Method, Report, Search, Starts};
 use crate::error::Error;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::machine::State;
 use crate::sampling::Collapsed;
-
-/// Binary logarithm of the number of terms up to which samples are drawn exactly.
-const EXACT_LOG2_TERMS: f64 = 22.0;
 
 /// Whether the backward chains start at exact samples.
 pub(super) fn starts(search: &Search) -> Starts {
     let terms = exact::log2_states(search.machine());
-    if terms <= EXACT_LOG2_TERMS { Starts::Exact } else { Starts::Tempered }
+    if Budget::SAMPLES.affords(terms) { Starts::Exact } else { Starts::Tempered }
 }
 
 /// Samples of the machine, one for each chain.

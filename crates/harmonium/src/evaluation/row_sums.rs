@@ -14,15 +14,13 @@
 use super::bound::{self, Terms};
 use super::log_partition::{Bracket, Sides, anneal};
 use crate::error::Error;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::machine::{Base, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, Collapsed, MeanField, Sampler, Tempering, Variates, independent, posterior_factorises,
 };
 use harmonium_kernels::random::Stream;
 
-/// Binary logarithm of the number of terms up to which each row is enumerated.
-const ENUMERATE_LOG2: f64 = 14.0;
 /// Rows of chains that are led together: bounds the memory.
 const TOGETHER: usize = 1024;
 
@@ -39,7 +37,7 @@ pub enum How {
 
 /// How much work goes into each row.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct RowWork {
     /// Temperatures between mean field and posterior, at least 2.
     pub betas: usize,
     /// Chains for each row, at least 2.
@@ -50,7 +48,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for RowWork {
     fn default() -> Self {
         Self { betas: 40, chains: 8, mean_field: MeanField::default(), seed: 0 }
     }
@@ -116,26 +114,26 @@ impl Sums {
 ///
 /// # Errors
 ///
-/// If clamp, state or settings do not fit, or memory ends.
+/// If clamp, state or work do not fit, or memory ends.
 pub fn log_sums(
     sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
     first: usize,
-    settings: &Settings,
+    work: &RowWork,
 ) -> Result<Sums, Error> {
     let machine = sampler.machine();
-    let (means, bounds) = mean_field(sampler, clamp, x, settings)?;
+    let (means, bounds) = mean_field(sampler, clamp, x, work)?;
     if posterior_factorises(machine, clamp) {
         return Ok(Sums::exactly(bounds.clone(), bounds));
     }
-    if exact::log2_terms(machine, clamp, x.n_rows())? <= ENUMERATE_LOG2 {
+    if Budget::ROW.affords(exact::log2_terms(machine, clamp, x.n_rows())?) {
         return Ok(Sums::exactly(exact::log_sums(machine, clamp, x)?, bounds));
     }
-    annealed(sampler, clamp, &means, bounds, first, settings)
+    annealed(sampler, clamp, &means, bounds, first, work)
 }
 
-impl Settings {
+impl RowWork {
     fn check(&self) -> Result<(), Error> {
         for (name, n) in [("betas", self.betas), ("chains", self.chains)] {
             if n < 2 {
@@ -151,18 +149,18 @@ fn mean_field(
     sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
-    settings: &Settings,
+    work: &RowWork,
 ) -> Result<(State, Vec<f64>), Error> {
     let machine = sampler.machine();
-    let means = means(sampler, clamp, x, settings)?;
+    let means = means(sampler, clamp, x, work)?;
     let bounds = bound::unnormalised(machine, clamp, &means)?;
     Ok((means, bounds))
 }
 
-fn means(sampler: &Sampler, clamp: &Clamp, x: &State, settings: &Settings) -> Result<State, Error> {
-    settings.check()?;
+fn means(sampler: &Sampler, clamp: &Clamp, x: &State, work: &RowWork) -> Result<State, Error> {
+    work.check()?;
     let mut means = x.clone();
-    sampler.infer(clamp, &mut means, settings.mean_field)?;
+    sampler.infer(clamp, &mut means, work.mean_field)?;
     Ok(means)
 }
 
@@ -176,10 +174,10 @@ pub fn bounds(
     sampler: &Sampler,
     clamp: &Clamp,
     x: &State,
-    settings: &Settings,
+    work: &RowWork,
 ) -> Result<(Sums, Vec<Terms>), Error> {
     let machine = sampler.machine();
-    let terms = bound::terms(machine, clamp, &means(sampler, clamp, x, settings)?)?;
+    let terms = bound::terms(machine, clamp, &means(sampler, clamp, x, work)?)?;
     let bounds: Vec<f64> = terms.iter().map(Terms::sum).collect();
     let how = if posterior_factorises(machine, clamp) { How::Exact } else { How::Bounded };
     Ok((Sums { how, ..Sums::exactly(bounds.clone(), bounds) }, terms))
@@ -195,10 +193,10 @@ pub fn annealed_log_sums(
     clamp: &Clamp,
     x: &State,
     first: usize,
-    settings: &Settings,
+    work: &RowWork,
 ) -> Result<Sums, Error> {
-    let (means, bounds) = mean_field(sampler, clamp, x, settings)?;
-    annealed(sampler, clamp, &means, bounds, first, settings)
+    let (means, bounds) = mean_field(sampler, clamp, x, work)?;
+    annealed(sampler, clamp, &means, bounds, first, work)
 }
 
 fn annealed(
@@ -207,7 +205,7 @@ fn annealed(
     means: &State,
     bounds: Vec<f64>,
     first: usize,
-    settings: &Settings,
+    work: &RowWork,
 ) -> Result<Sums, Error> {
     let machine = sampler.machine();
     let whole = |l: LayerId| clamp.holds_layer(l) || clamp.frees_layer(l);
@@ -219,12 +217,12 @@ fn annealed(
         });
     }
     let mut sums = Sums { how: How::Annealed, bounds, ..Sums::none() };
-    let at_once = (TOGETHER / settings.chains).max(1);
+    let at_once = (TOGETHER / work.chains).max(1);
     for start in (0..means.n_rows()).step_by(at_once) {
         let rows = start..(start + at_once).min(means.n_rows());
-        let stream = Stream::new(settings.seed).fork(0x5_c07e).fork((first + start) as u64);
-        let stacked = repeated(machine, means, rows, settings.chains)?;
-        for (base, sides) in both_ways(sampler, clamp, &stacked, settings, stream)? {
+        let stream = Stream::new(work.seed).fork(0x5_c07e).fork((first + start) as u64);
+        let stacked = repeated(machine, means, rows, work.chains)?;
+        for (base, sides) in both_ways(sampler, clamp, &stacked, work, stream)? {
             sums.rows.push(base + sides.middle);
             sums.lower.push(base + sides.forward);
             sums.upper.push(base + sides.backward);
@@ -258,7 +256,7 @@ fn both_ways(
     sampler: &Sampler,
     clamp: &Clamp,
     means: &State,
-    settings: &Settings,
+    work: &RowWork,
     stream: Stream,
 ) -> Result<Vec<(f64, Sides)>, Error> {
     let machine = sampler.machine();
@@ -270,18 +268,18 @@ fn both_ways(
         }
     }
     let mut collapsed = Collapsed::new(sampler, &base, clamp, &x)?;
-    let mut betas = Tempering::even_ladder(settings.betas);
+    let mut betas = Tempering::even_ladder(work.betas);
     let forward = anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
     let ones = vec![1.0; x.n_rows()];
-    for sweep in 0..settings.betas {
+    for sweep in 0..work.betas {
         collapsed.sweep(&mut x, &ones, Variates { stream: stream.fork(2), sweep });
     }
     betas.reverse();
     let backward = anneal(&mut collapsed, &mut x, &betas, stream.fork(3), &mut |_| {});
     let reversible = collapsed.is_reversible();
-    let weights = forward.chunks_exact(settings.chains).zip(backward.chunks_exact(settings.chains));
+    let weights = forward.chunks_exact(work.chains).zip(backward.chunks_exact(work.chains));
     let rows = weights.enumerate().map(|(i, (up, down))| {
-        let base = collapsed.base_log_partition(i * settings.chains);
+        let base = collapsed.base_log_partition(i * work.chains);
         (base, Sides::new(up, down, reversible))
     });
     Ok(rows.collect())
