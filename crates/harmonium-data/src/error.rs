@@ -221,9 +221,7 @@ pub enum Error {
         found: (usize, usize),
     },
     /// A label whose class is not among those that are known.
-    #[error(
-        "a label is `{class}`, and there are no rows of that class in what the model was trained on"
-    )]
+    #[error("a label is `{class}`, and the model was trained on no row of that class")]
     UnknownClass {
         /// What the label says.
         class: String,

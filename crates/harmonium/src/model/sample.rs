@@ -64,7 +64,8 @@ pub struct Drawn {
 }
 
 impl Model {
-    /// `n` samples after as many sweeps of Gibbs sampling, a row each: the visible layers side by side.
+    /// `n` samples, each after `sweeps` sweeps of Gibbs sampling, a row each: the visible layers side by
+    /// side.
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ impl Model {
 }
 
 impl Given<'_> {
-    /// `n` samples, for each given row if rows are given, after as many sweeps of Gibbs sampling over
-    /// what is free.
+    /// `n` samples (for each given row, if rows are given) after `sweeps` sweeps of Gibbs sampling over
+    /// the free units.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl Given<'_> {
     }
 }
 
-/// Runs the chains, in pieces so that somebody can watch.
+/// Runs the chains in pieces, so that progress can be shown.
 fn sweep(
     sampler: &Sampler,
     clamp: &Clamp,

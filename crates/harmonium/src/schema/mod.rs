@@ -48,7 +48,7 @@ pub struct Filling {
     pub encoding: Encoding,
     /// The layer's name.
     pub layer: String,
-    /// What the columns are called, in their order; empty if nobody knows.
+    /// What the columns are called, in their order; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// The kind of its units.
@@ -79,7 +79,7 @@ pub enum Encoding {
     },
     /// The label of the row; a layer of one categorical unit.
     Label {
-        /// What the classes are called, in the order of the entries; empty if nobody knows.
+        /// What the classes are called, in the order of the entries; empty if unknown.
         classes: Vec<String>,
     },
 }
@@ -94,7 +94,7 @@ impl Encoding {
     }
 }
 
-/// How categories are written when nobody has said so.
+/// How categories are written where no schema says so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Entries,
@@ -215,7 +215,7 @@ impl Schema {
         ends.max().unwrap_or(0)
     }
 
-    /// What the classes of the labels are called; empty if the model has no labels or nobody knows.
+    /// What the classes of the labels are called; empty if the model has no labels or they are unknown.
     pub fn classes(&self) -> &[String] {
         let of = |f: &'_ Filling| matches!(f.encoding, Encoding::Label { .. });
         match self.layers.iter().find(|f| of(f)).map(|f| &f.encoding) {

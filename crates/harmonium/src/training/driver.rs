@@ -45,7 +45,7 @@ impl Stop {
     }
 }
 
-/// Trains until there is nothing left to learn, somebody asks to stop, or numbers run away.
+/// Trains until all epochs are done, an observer or the listener asks to stop, or a number is not finite.
 ///
 /// # Errors
 ///
