@@ -2,7 +2,7 @@
 //!
 //! Tiles fill the picture row by row, with a line of one pixel (times the zoom) between and
 //! around them. Colours come from a palette of 254 shades, one entry for the lines and one for
-//! numbers that are none, so a pixel takes one byte before compression.
+//! values that are not numbers, so a pixel takes one byte before compression.
 
 use anyhow::{Context as _, Result, ensure};
 use harmonium_data::Image;
