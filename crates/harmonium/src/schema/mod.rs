@@ -11,8 +11,8 @@
 //!
 //! **One kind and one size per layer.** All units of a layer are of one kind and, if categorical, of
 //! one number of categories. A table whose columns differ in kind or in their number of categories
-//! becomes one visible layer for each kind and size, in the order in which they first appear; the
-//! schema says which column is which unit of which layer. Groups of several sizes inside one layer
+//! needs a machine with one visible layer for each kind and size, in the order in which they first
+//! appear; the schema says which column is which unit of which layer. Groups of several sizes inside one layer
 //! would make every kernel ask for the borders of a unit.
 
 mod feed;
