@@ -71,7 +71,7 @@ impl<'d> Feed<'d> {
         inlets.take_labels(&data)?;
         let fits = |i: &Inlet| match i.from {
             Origin::Nothing | Origin::Label => true,
-            _ => data.is_bits() && !data.has_missing() && i.units == Units::Binary,
+            _ => data.is_bits() && !data.has_missing() && i.units.is_zero_or_one(),
         };
         if !inlets.layers.iter().all(fits) {
             let mut values = vec![0.0; data.n_columns()];

@@ -23,7 +23,7 @@ pub use table::{Layout, Listing};
 
 use crate::error::Error;
 use crate::machine::{Layer, Machine};
-use crate::units::Units;
+use crate::units::{Storage, Units};
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -188,8 +188,7 @@ impl Schema {
         let mut end = 0;
         let fill = |layer: &&Layer| {
             let start = end;
-            let codes =
-                written == Written::Codes && matches!(layer.units, Units::Categorical { .. });
+            let codes = written == Written::Codes && layer.units.storage() == Storage::OneHot;
             end += if codes { layer.n_units() } else { layer.len() };
             let columns = std::iter::once(start..end).collect();
             let encoding =
@@ -227,7 +226,7 @@ impl Schema {
 
 /// Whether a layer takes the label of the row.
 fn is_label(layer: &Layer) -> bool {
-    let one = matches!(layer.units, Units::Categorical { .. }) && layer.n_units() == 1;
+    let one = layer.units.storage() == Storage::OneHot && layer.n_units() == 1;
     one && layer.name == LABELS
 }
 
