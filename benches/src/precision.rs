@@ -18,7 +18,7 @@ pub(crate) fn run() -> Outcome {
     }
     let read = |name: &str, binarize| -> Fallible<Dataset> {
         let path = folder.join(name);
-        let path = path.to_str().ok_or("a path that is no text")?;
+        let path = path.to_str().ok_or("a path that is not text")?;
         Ok(open_dataset(path, &Options::default(), binarize)?.dataset)
     };
     let half = Binarize::Threshold(0.5);

@@ -59,7 +59,7 @@ impl Options {
 fn listed(letters: &str) -> Fallible<Vec<Item>> {
     let item = |letter: &str| {
         Item::ALL.into_iter().find(|item| item.letter() == letter).ok_or(format!(
-            "`{letter}` is no item; there are {}",
+            "`{letter}` is not an item; there are {}",
             Item::ALL.map(Item::letter).join(", ")
         ))
     };
@@ -69,7 +69,7 @@ fn listed(letters: &str) -> Fallible<Vec<Item>> {
 fn named(names: &str) -> Fallible<Vec<&'static Peer>> {
     let peer = |name: &str| {
         PEERS.iter().find(|peer| peer.name == name).ok_or(format!(
-            "`{name}` is no peer; there are {}",
+            "`{name}` is not a peer; there are {}",
             PEERS.each_ref().map(|peer| peer.name).join(", ")
         ))
     };

@@ -16,7 +16,7 @@ impl Failure {
         Self { message: message.into(), hint: hint.into(), broken_pipe: false }
     }
 
-    /// Whether the reader of our output went away: that is its right, and no failure.
+    /// Whether the reader of our output went away, which is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

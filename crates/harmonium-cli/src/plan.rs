@@ -16,7 +16,7 @@ use harmonium_data::{Opened, Reading, Visible};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// Keys of a run that are no flags of `train`.
+/// Keys of a run that are not flags of `train`.
 const OWN_KEYS: [&str; 5] = ["model", "data", "seed", "precision", "provenance"];
 /// Flags that decide where and how, not what is learned.
 const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
@@ -55,7 +55,7 @@ pub(crate) fn config(path: &str) -> Result<Table, Failure> {
     parse(&text, path)
 }
 
-/// Reads a table and refuses what is no flag.
+/// Reads a table and refuses keys that are not flags.
 pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));

@@ -313,7 +313,7 @@ fn nothing_is_overwritten_unasked() {
     assert_eq!(harmonium(at, "sample r --n 2 --sweeps 1 --out s.npy --force").code, 0);
     harmonium(at, "report r --out s.npy").refuses("--force");
     harmonium(at, "demo --hidden 2 --epochs 1 --out r").refuses("--force");
-    // Somebody's documents are no run, whatever is forced.
+    // Somebody's documents are not a run directory, whatever is forced.
     fs::create_dir(file(&folder, "docs")).unwrap();
     fs::write(file(&folder, "docs/thesis.txt"), "years").unwrap();
     harmonium(at, "train rbm digits --hidden 2 --epochs 1 --out docs --force").refuses("docs");

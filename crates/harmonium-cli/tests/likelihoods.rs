@@ -21,7 +21,7 @@ fn json(folder: &Path, line: &str) -> Value {
 }
 
 fn number(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or_else(|| panic!("`{key}` is no number in {value}"))
+    value[key].as_f64().unwrap_or_else(|| panic!("`{key}` is not a number in {value}"))
 }
 
 /// Fails unless the interval holds `exact`, with as much room again as it is wide: a seed may

@@ -65,7 +65,7 @@ pub enum Error {
         reason: String,
     },
     /// A value that cannot be binarised.
-    #[error("row {row}, column {column} holds {value}, which is no probability after scaling")]
+    #[error("row {row}, column {column} holds {value}, which is not a probability after scaling")]
     NotAProbability {
         /// The row, from 0.
         row: usize,
@@ -140,7 +140,7 @@ pub enum Error {
         /// What to do instead.
         instead: &'static str,
     },
-    /// A cell of a text that is no number.
+    /// A cell of a text that is not a number.
     #[error("line {line}, column {column} holds `{cell}`, which is not a number")]
     NotANumber {
         /// The line, from 1.
@@ -202,7 +202,7 @@ pub enum Error {
         /// Values in a row.
         found: usize,
     },
-    /// A packed value that is no byte.
+    /// A packed value that is not a byte.
     #[error("row {row}, column {column} holds {value}, packed bits are whole bytes from 0 to 255")]
     NotAByte {
         /// The row, from 0.
@@ -221,9 +221,7 @@ pub enum Error {
         found: (usize, usize),
     },
     /// A label whose class is not among those that are known.
-    #[error(
-        "a label is `{class}`, and there are no rows of that class in what the model was trained on"
-    )]
+    #[error("a label is `{class}`, and the model was trained on no row of that class")]
     UnknownClass {
         /// What the label says.
         class: String,
@@ -260,7 +258,7 @@ pub enum Error {
         found: (usize, usize),
     },
     /// A setting that cannot be understood.
-    #[error("`{text}` is no {what}")]
+    #[error("`{text}` is not a {what}")]
     Setting {
         /// What is set.
         what: &'static str,

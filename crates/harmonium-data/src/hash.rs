@@ -2,7 +2,7 @@
 //!
 //! Words are dealt to eight lanes in turn and folded there as
 //! $h \leftarrow (\mathrm{rotl}_{23}(h) \oplus w) \cdot K$, so that eight of them are under way at a time; the lanes are folded
-//! and mixed once at the end. It tells data sets apart by accident-proof margins; it is no defence
+//! and mixed once at the end. It tells data sets apart by accident-proof margins; it is not a defence
 //! against someone who wants two sets to collide.
 
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;

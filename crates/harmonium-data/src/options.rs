@@ -33,7 +33,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// If the text is no such range, or an empty one.
+    /// If the text is not such a range, or the range is empty.
     pub fn parse_columns(text: &str) -> Result<Range<usize>, Error> {
         let wrong = || Error::Setting {
             what: "range of columns",

@@ -34,7 +34,7 @@ impl Step {
         }
     }
 
-    /// Whether velocities are kept for so many rows of weights.
+    /// Whether velocities are kept for this number of rows of weights.
     ///
     /// # Panics
     ///

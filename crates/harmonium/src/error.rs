@@ -82,8 +82,8 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A layer length that is no multiple of the entries of one unit, or a unit of no choice.
-    #[error("layer `{layer}` has {len} entries, which is no whole number of units of {group}")]
+    /// A layer length that is not a multiple of the entries of one unit, or a unit with fewer than two values.
+    #[error("layer `{layer}` has {len} entries, which is not a whole number of units of {group}")]
     UnitSize {
         /// The layer.
         layer: String,
@@ -178,7 +178,7 @@ pub enum Error {
         /// Those there are.
         layers: String,
     },
-    /// Data that asks for units that there are not.
+    /// Data that suggests a kind of units that does not exist yet.
     #[error("the data looks like {kind}, and there are no such units yet: {why}")]
     NoSuchUnits {
         /// The kind of units.
@@ -196,7 +196,7 @@ pub enum Error {
         /// How it is written.
         hint: &'static str,
     },
-    /// Somebody asked for the work to stop.
+    /// The listener asked for the work to stop.
     #[error("stopped on request: {what}, {done} of {total} done")]
     Cancelled {
         /// What was being done.
@@ -251,7 +251,7 @@ pub enum Error {
         /// What is allowed, in words.
         range: &'static str,
     },
-    /// Training produced a number that is none; the machine is the last good one.
+    /// Training produced a number that is not finite; the machine is the last good one.
     #[error(
         "training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step"
     )]
@@ -346,7 +346,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A folder that no training has written.
-    #[error("`{path}` is no run: {reason}")]
+    #[error("`{path}` is not a run directory: {reason}")]
     NotARun {
         /// The folder, as it was named.
         path: String,
@@ -366,7 +366,7 @@ pub enum Error {
 /// What [`Error::Exists`] found where a run should go.
 pub(crate) mod existing {
     pub(crate) const RUN: &str = "there is a run in it";
-    pub(crate) const FOLDER: &str = "it is a folder with other files in it, and no run";
+    pub(crate) const FOLDER: &str = "it is a folder with other files in it and without a run";
     pub(crate) const FILE: &str = "it is a file";
     pub(crate) const CONFIG: &str = "the run has its configuration already";
 }
@@ -446,12 +446,12 @@ impl Error {
             }
             Self::NoClass { .. } => "`harmonium inspect MODEL --json` lists the classes of a model",
             Self::NoHidden { .. } => {
-                "features are what hidden units say: name a hidden layer, or train with `--hidden`"
+                "features are means of hidden units: name a hidden layer, or train with `--hidden`"
             }
             Self::NoSuchUnits { .. } => {
                 "say what it is with `--visible binary|spin|gaussian|categorical`"
             }
-            Self::Cancelled { .. } => "ask again to start it anew",
+            Self::Cancelled { .. } => "run it again to start anew",
             Self::Reduce { .. } => {
                 "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
             }
@@ -463,7 +463,7 @@ impl Error {
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
             Self::File { kind, .. } => file_hint(*kind),
             Self::Damaged { .. } => {
-                "the file may be cut short, altered or no model of this library: write or copy it again"
+                "the file may be cut short, altered, or not a model of this library: write or copy it again"
             }
             Self::BuiltIn { hint, .. } | Self::Foreign { hint, .. } => hint,
             Self::UnknownKind { kind, .. } if kind == "dbn" => {
@@ -473,7 +473,7 @@ impl Error {
                 "update harmonium, or write the file again with this version"
             }
             Self::Unwritable { .. } => {
-                "keep what describes the model small: a configuration, a shape, some means"
+                "keep the description of the model small: a configuration, a shape, some means"
             }
             Self::Exists { what: existing::RUN, .. } => {
                 "continue it with `--resume`, replace it with `--force`, or choose another `--out`"
@@ -497,7 +497,7 @@ fn file_hint(kind: ErrorKind) -> &'static str {
             "check who may read and write there, or choose another place with `--out`"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room, then continue with `--resume`; what was there before is unharmed"
+            "make room, then continue with `--resume`; the files that were there before are unharmed"
         }
         ErrorKind::OutOfMemory => "the file does not fit into memory: use a larger machine",
         _ => "check the path and the disk, then try again",

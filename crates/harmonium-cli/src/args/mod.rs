@@ -104,7 +104,7 @@ pub(crate) enum Command {
   harmonium sample runs/digits --n 100 --out samples.png
   harmonium sample runs/digits --given digits --mask mask.npy --out filled.npy")]
     Sample(SampleArgs),
-    /// Fill what is missing, with probabilities
+    /// Fill missing values with their probabilities
     #[command(after_help = "Examples:
   harmonium complete runs/survey answers.csv --out filled.csv
   harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
@@ -120,7 +120,7 @@ pub(crate) enum Command {
   harmonium logz runs/mnist --method sandwich --width 0.5 --json
   harmonium logz ising:4,0.4")]
     Logz(LogzArgs),
-    /// What the hidden units say about each sample
+    /// Means of the hidden units for each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),
     /// What is in a model
@@ -188,7 +188,7 @@ pub(crate) struct SampleArgs {
     /// Sweeps of Gibbs sampling before each sample
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub(crate) sweeps: usize,
-    /// Rows whose values are kept, missing cells and what the mask hides drawn; one sample for each
+    /// Rows to hold: missing cells and cells that the mask marks 0 are drawn; one sample for each row
     #[arg(long, value_name = "DATA")]
     pub(crate) given: Option<String>,
     /// 1 = observed; as many columns as the data, and as many rows or one

@@ -53,7 +53,7 @@ pub(crate) struct TrainArgs {
     /// A TOML file with these flags as keys; flags win over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
-    /// Continue a run; what is given besides must be what the run was started with
+    /// Continue a run; all other flags must be those that it was started with
     #[arg(long)]
     pub(crate) resume: bool,
     /// Replace a run that is there

@@ -1,4 +1,4 @@
-//! `harmonium complete`: fills what is missing with its probability given the rest.
+//! `harmonium complete`: fills missing values with their probabilities given the rest.
 
 use super::mask;
 use crate::args::{Common, CompleteArgs};

@@ -1,4 +1,4 @@
-//! `harmonium features`: what the hidden units say about each sample.
+//! `harmonium features`: means of the hidden units for each sample.
 
 use crate::args::{Common, FeaturesArgs};
 use crate::failure::Failure;

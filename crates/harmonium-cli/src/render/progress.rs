@@ -1,4 +1,4 @@
-//! Progress of long work, with the time left; silent when nobody watches. And the wish to stop.
+//! Progress of long work with the time left, silent where stderr is not a terminal, and Ctrl-C.
 
 use crate::args::Common;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 //!
 //! Tiles fill the picture row by row, with a line of one pixel (times the zoom) between and
 //! around them. Colours come from a palette of 254 shades, one entry for the lines and one for
-//! numbers that are none, so a pixel takes one byte before compression.
+//! values that are not numbers, so a pixel takes one byte before compression.
 
 use anyhow::{Context as _, Result, ensure};
 use harmonium_data::Image;
@@ -18,7 +18,7 @@ pub(crate) enum Scale {
     Diverging,
 }
 
-/// Shades of the palette; the two entries after them are the lines and what is no number.
+/// Shades of the palette; the two entries after them are the lines and values that are not numbers.
 const SHADES: u8 = 254;
 const LINE: u8 = SHADES;
 const NO_NUMBER: u8 = SHADES + 1;
@@ -73,12 +73,12 @@ pub(crate) fn square_columns(n: usize, image: Image) -> usize {
     (1..n).find(|&c| c.saturating_mul(w) >= n.div_ceil(c).saturating_mul(h)).unwrap_or(n.max(1))
 }
 
-/// A shape for samples that are no pictures: a strip of one row.
+/// A shape for samples that are not pictures: a strip of one row.
 pub(crate) fn strip(n_values: usize) -> Image {
     Image { height: 1, width: n_values.max(1) }
 }
 
-/// A shape for samples that are no pictures: about as wide as high.
+/// A shape for samples that are not pictures: about as wide as high.
 pub(crate) fn near_square(n_values: usize) -> Image {
     let width = n_values.isqrt() + usize::from(n_values.isqrt().pow(2) < n_values);
     let width = width.max(1);
@@ -151,7 +151,7 @@ fn shade(x: f64, lo: f64, hi: f64) -> u8 {
     shade
 }
 
-/// Colours of the shades, the lines and what is no number.
+/// Colours of the shades, the lines and values that are not numbers.
 fn palette(scale: Scale) -> Vec<u8> {
     let diverging = scale == Scale::Diverging;
     let colour = |t: f64| if diverging { blend(t) } else { [byte(255.0 * t); 3] };
@@ -194,7 +194,7 @@ fn encode(pixels: &[u8], (width, height): (u32, u32), palette: &[u8]) -> Result<
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_palette(palette);
     encoder.set_compression(png::Compression::High);
-    // Neighbouring entries of a palette are no neighbouring numbers, so rows are best left as is.
+    // Neighbouring entries of a palette are not neighbouring numbers, so rows are best left unfiltered.
     encoder.set_filter(png::Filter::NoFilter);
     let mut writer = encoder.write_header().context("the picture cannot be written")?;
     writer.write_image_data(pixels).context("the picture cannot be written")?;

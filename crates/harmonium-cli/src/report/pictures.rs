@@ -13,7 +13,7 @@ const MOST_FILTERS: usize = 256;
 const MOST_SAMPLES: usize = 100;
 /// Samples of one row each that a reader can still compare.
 const MOST_STRIPS: usize = 40;
-/// Wider than that, a sample that is no picture is folded.
+/// Wider than that, a sample that is not a picture is folded.
 const WIDEST_STRIP: usize = 300;
 
 /// One mosaic on the page.

@@ -13,7 +13,7 @@ use std::io::BufRead;
 
 const FORMAT: &str = "ARFF";
 
-/// Whether the first line that is no comment declares a relation.
+/// Whether the first line that is not a comment declares a relation.
 pub(crate) fn recognise(head: &[u8]) -> bool {
     let mut lines = head.split(|&b| b == b'\n').map(|l| super::lines::without_mark(l).trim_ascii());
     let first = lines.find(|line| !line.is_empty() && line[0] != b'%').unwrap_or_default();
@@ -129,7 +129,7 @@ fn declarations(lines: &mut Lines) -> Result<Vec<Attribute>, Error> {
             _ => {
                 return Err(damaged(
                     line,
-                    format!("`{}` is no declaration", excerpt(keyword.as_bytes())),
+                    format!("`{}` is not a declaration", excerpt(keyword.as_bytes())),
                 ));
             }
         }
@@ -181,7 +181,8 @@ fn sparse_cells(inner: &str, line: u64) -> Result<Vec<(usize, String)>, Error> {
         return Ok(Vec::new());
     }
     let pair = |cell: &str| {
-        let wrong = || damaged(line, format!("`{}` is no `index value`", excerpt(cell.as_bytes())));
+        let wrong =
+            || damaged(line, format!("`{}` is not `index value`", excerpt(cell.as_bytes())));
         let (index, value) = cell.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let value = split(value.trim(), ',', line)?.pop().unwrap_or_default();
         Ok((index.parse().map_err(|_| wrong())?, value))

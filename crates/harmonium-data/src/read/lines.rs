@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
         Ok(self.advance()?.then(|| (self.number, self.current())))
     }
 
-    /// Goes to the next line that is no comment and has more than spaces, unless all were read.
+    /// Goes to the next line that is neither a comment nor blank, unless all were read.
     fn advance(&mut self) -> Result<bool, Error> {
         loop {
             self.line.clear();

@@ -165,7 +165,7 @@ fn parse_type(text: &str) -> Result<(Kind, Endian), Error> {
 }
 
 fn parse_shape(text: &str) -> Result<Vec<u64>, Error> {
-    let wrong = || damaged("the shape is no tuple of whole numbers");
+    let wrong = || damaged("the shape is not a tuple of whole numbers");
     let inner = text.strip_prefix('(').and_then(|t| t.split_once(')')).ok_or_else(wrong)?.0;
     let number = |part: &str| part.trim().trim_end_matches('L').parse().map_err(|_| wrong());
     inner.split(',').filter(|part| !part.trim().is_empty()).map(number).collect()

@@ -92,7 +92,7 @@ fn list(reader: &mut dyn BufRead) -> Result<Listed, Error> {
         let start = listed.entries.len();
         for token in tokens.filter(|t| !t.starts_with(b"qid:")) {
             let entry = pair(token)
-                .ok_or_else(|| damaged(format!("`{}` is no `index:value`", excerpt(token))))?;
+                .ok_or_else(|| damaged(format!("`{}` is not `index:value`", excerpt(token))))?;
             listed.entries.push(entry);
         }
         listed.entries[start..].sort_by_key(|(i, _)| *i);

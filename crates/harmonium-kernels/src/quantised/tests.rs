@@ -386,7 +386,7 @@ fast! {
         = transpose_pair::<PORTABLE>, wide transpose_pair::<WIDE>;
 }
 
-/// Whole numbers and halves on both sides of what fits, their neighbours, and what is no number.
+/// Whole numbers and halves on both sides of what fits, their neighbours, and NaN and infinities.
 fn numbers(every: usize) -> Vec<f32> {
     let halves = |range: std::ops::RangeInclusive<i32>| range.map(|k| k as f32 / 2.0);
     let near = halves(-65_545..=-65_525).chain(halves(65_525..=65_545)).chain(halves(-9..=9));

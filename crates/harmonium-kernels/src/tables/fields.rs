@@ -224,7 +224,7 @@ fn fields_tables<const U: usize, const SIGN: u8, const LAST: bool, const WIDE: b
     for sums in sums {
         let [word] = ahead.take();
         let (mut low, mut high) = ([0_u16; TILE], [0_u16; TILE]);
-        const { assert!(FIELD_TABLES == 4, "the sums are widened after so many tables") };
+        const { assert!(FIELD_TABLES == 4, "the sums are widened after this number of tables") };
         let mut small = [0_u16; TILE];
         each_table!(U, G, {
             if matches!(G, 4 | 8) {

@@ -84,7 +84,7 @@ impl<const K: usize> Case<K> {
                 if let Some(velocity) = velocity {
                     assert!((f64::from(velocity[i].0[l]) - v).abs() <= bound, "velocity {i}, {l}");
                 }
-                // Without a velocity each term is added to the weight by itself.
+                // Without a velocity each term is added to the weight separately.
                 let additions = if velocity.is_some() { 1 } else { terms(i, l).len() + 2 } as f64;
                 let bound = bound + additions * ROUNDING * (w.abs() + rate * size + v.abs());
                 assert!((f64::from(weights[i].0[l]) - w - v).abs() <= bound, "weight {i}, {l}");

@@ -123,7 +123,7 @@ impl Operand {
         });
     }
 
-    /// Starts the tiles where the product that follows does not do it by itself, as most of quantised
+    /// Starts the tiles where the product that follows does not do so, as most of quantised
     /// weights do.
     fn start(&self, out: &mut Tiles<'_>, quantised: bool) {
         if !(self.is_bits && quantised && !matches!(self.bits.form(), Form::Lists(..))) {

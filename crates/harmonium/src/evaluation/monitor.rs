@@ -31,7 +31,7 @@ const PIECE: usize = 250;
 const SHARE: usize = 60;
 /// But at least this many, if there are.
 const LEAST_ROWS: usize = 100;
-/// Of the rows that are looked at, those whose echo is taken: one of so many, as long as
+/// Of the rows that are looked at, those whose echo is taken: one in this many, as long as
 /// [`LEAST_ROWS`] remain. An echo says least of all numbers and would cost most.
 const ECHOES: usize = 4;
 /// Where visible units see each other an echo takes a few sweeps: run to their end they would cost more than the epoch.
@@ -251,7 +251,7 @@ impl<'d> Monitor<'d> {
             look.count_idle(machine, &x);
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
-                // Deep machines and real data have none; that is no failure of the run.
+                // Deep machines and real data have none; the run goes on without them.
                 Err(Error::Topology { .. }) => look.pseudo = None,
                 Err(error) => return Err(error),
             }

@@ -236,7 +236,7 @@ pub struct Means {
     pub rms_z: f64,
     /// The largest |z|.
     pub max_z: f64,
-    /// What the largest of so many z-scores reaches by chance, one time in a thousand.
+    /// The value that the largest of these z-scores exceeds by chance one time in a thousand.
     pub max_z_by_chance: f64,
     /// Where it is.
     pub column: usize,

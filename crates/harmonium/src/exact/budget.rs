@@ -27,12 +27,12 @@ impl Budget {
     pub const STATES: Self = Self { log2_terms: 22.0 };
     /// A bound at the end of a training.
     pub const END_OF_TRAINING: Self = Self { log2_terms: 20.0 };
-    /// An enumeration that is not worth seeking something better.
+    /// An enumeration so cheap that no order of elimination is sought.
     pub(super) const ENUMERATION: Self = Self { log2_terms: 16.0 };
     /// The sum of one row of data among many.
     pub const ROW: Self = Self { log2_terms: 14.0 };
 
-    /// Whether a sum of so many terms, given as a binary logarithm, is affordable.
+    /// Whether a sum whose number of terms has this binary logarithm is affordable.
     pub fn affords(self, log2_terms: f64) -> bool {
         log2_terms <= self.log2_terms
     }

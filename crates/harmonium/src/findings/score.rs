@@ -178,7 +178,7 @@ fn gap(evidence: &Evidence) -> Option<Finding> {
     Some(Finding::good(what))
 }
 
-/// A run of which nobody measured how good it is.
+/// A run without a score.
 pub(super) fn missing(evidence: &Evidence) -> Option<Finding> {
     if evidence.epochs.is_empty() || score(evidence).is_some() {
         return None;

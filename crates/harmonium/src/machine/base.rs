@@ -85,7 +85,7 @@ impl Base {
     }
 
     /// Visible units with the given means, one for each entry of the visible layers in their order,
-    /// and hidden units as their neighbours at those means would have them. Moving the offsets of
+    /// and hidden units at the means that their neighbours, at those means, give them. Moving the offsets of
     /// the machine does not change it.
     ///
     /// # Errors

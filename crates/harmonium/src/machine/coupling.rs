@@ -265,7 +265,7 @@ impl Coupling {
         !matches!(self.weights, Weights::Between(_))
     }
 
-    /// The other end, seen from layer `l`; `None` if `l` is no end.
+    /// The other end, seen from layer `l`; `None` if the coupling does not touch `l`.
     pub fn other_end(&self, l: LayerId) -> Option<LayerId> {
         match self.between {
             (a, b) if a == l => Some(b),

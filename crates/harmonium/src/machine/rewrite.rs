@@ -134,7 +134,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// If `order` is no permutation of the units.
+    /// If `order` is not a permutation of the units.
     pub fn permute(&self, l: LayerId, order: &[usize]) -> Result<Self, Error> {
         let layer = self.layer(l);
         let mut sorted = order.to_vec();

@@ -1,7 +1,7 @@
 //! The values of all layers for a batch of samples or chains.
 //!
 //! Samples are rows. What a row is made of is private to this crate: samples of discrete layers
-//! are packed bits while the kernels work on them, and turn into numbers when somebody looks.
+//! are packed bits while the kernels work on them, and become numbers when they are read.
 
 use super::Machine;
 use super::layer::{LayerId, filled};

@@ -1,4 +1,4 @@
-//! Completing: what is missing in a row gets its mean given the rest.
+//! Completing: missing values of a row get their means given the rest.
 //!
 //! The observed units are held while Gibbs sampling runs; the means of the missing ones are averaged
 //! over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged),

@@ -1,4 +1,4 @@
-//! Features: what the hidden units say about each row, exactly where their posterior factorises, by
+//! Features: the means of the hidden units for each row, exactly where their posterior factorises, by
 //! mean field elsewhere (missing cells included), by the recognition distribution in a deep belief
 //! network, which takes whole rows.
 

@@ -1,4 +1,4 @@
-//! What is known of each sample: observed values that are held while the rest is sampled.
+//! Samples with a part given: observed values are held while the rest is sampled.
 
 use crate::error::Error;
 use crate::machine::{Base, Clamp, LayerId, Machine, State};

@@ -1,4 +1,4 @@
-//! What can be asked of a model, whatever its kind: train, sample, complete, features, score, ln Z.
+//! The verbs of a model of any kind: train, sample, complete, features, score, ln Z.
 //!
 //! The command line, Python and a studio are thin faces over these verbs. A verb chooses its method,
 //! loops over rows and reports how far it is; a face only asks and shows.

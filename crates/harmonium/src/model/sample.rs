@@ -65,7 +65,8 @@ pub struct Drawn {
 }
 
 impl Model {
-    /// `n` samples after as many sweeps of Gibbs sampling, a row each: the visible layers side by side.
+    /// `n` samples, each after `sweeps` sweeps of Gibbs sampling, a row each: the visible layers side by
+    /// side.
     ///
     /// # Errors
     ///
@@ -81,8 +82,8 @@ impl Model {
 }
 
 impl Given<'_> {
-    /// `n` samples, for each given row if rows are given, after as many sweeps of Gibbs sampling over
-    /// what is free.
+    /// `n` samples (for each given row, if rows are given) after `sweeps` sweeps of Gibbs sampling over
+    /// the free units.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl Given<'_> {
     }
 }
 
-/// Runs the chains, in pieces so that somebody can watch.
+/// Runs the chains in pieces, so that progress can be shown.
 fn sweep(
     sampler: &Sampler,
     clamp: &Clamp,

@@ -1,4 +1,4 @@
-//! Scores: how probable data is under a model, with what is known of the error.
+//! Scores: how probable data is under a model, with the interval of the estimate.
 //!
 //! | method | score of a row | needs |
 //! |---|---|---|

@@ -105,8 +105,8 @@ impl<'d> Training<'d> {
     ///
     /// # Errors
     ///
-    /// If the data does not fit, a setting is out of range, or memory ends; and if numbers run away,
-    /// with the last good model.
+    /// If the data does not fit, a setting is out of range, or memory ends; and if a number is not
+    /// finite, with the last good model.
     pub fn run(
         &self,
         observers: &mut [&mut dyn Observer],
@@ -150,12 +150,12 @@ impl Blueprint {
     }
 }
 
-/// Why there is no trained model, and the last good one if numbers ran away.
+/// Why a training failed, and the last good model if a number was not finite.
 #[derive(Debug)]
 pub struct Failed {
     /// What happened.
     pub error: Error,
-    /// The model before the step at which numbers ran away.
+    /// The model before the step at which a number was not finite.
     pub model: Option<Box<Model>>,
 }
 
@@ -194,7 +194,7 @@ impl From<DbnShape> for Blueprint {
     }
 }
 
-/// Trains in memory, without anybody watching.
+/// Trains in memory, without observers.
 fn train(blueprint: Blueprint, data: &Dataset, plan: &Plan) -> Result<Model, Failed> {
     Training::new(blueprint, data, plan).run(&mut [], &mut Silent)
 }

@@ -1,4 +1,4 @@
-//! Which visible units fit data.
+//! Which kind of visible units fits a data set.
 
 use crate::error::Error;
 use crate::units::Units;
@@ -9,7 +9,7 @@ use harmonium_data::{Binarize, Dataset, Summary, Visible};
 ///
 /// # Errors
 ///
-/// If the values suggest a kind that there is not.
+/// If the values suggest a kind of units that does not exist yet.
 pub fn fitting_units(
     data: &Dataset,
     asked: Option<Visible>,
@@ -31,7 +31,7 @@ pub fn fitting_units(
     }
 }
 
-/// How grey values are read when nothing was said: as the visible units need.
+/// The default way to read grey values for the kind of visible units asked for.
 pub fn fitting_binarize(asked: Option<Visible>) -> Option<Binarize> {
     match asked {
         Some(Visible::Gaussian | Visible::Categorical | Visible::Spin) => Some(Binarize::None),

@@ -60,7 +60,7 @@ impl Dbn {
     ///
     /// # Errors
     ///
-    /// If a part is no RBM, the units of a hidden layer below the top are not binary, or a layer
+    /// If a part is not an RBM, the units of a hidden layer below the top are not binary, or a layer
     /// is not the one that the part above it stands on.
     pub fn new(directed: Vec<Directed>, top: Machine) -> Result<Self, Error> {
         let wrong = |expected, found| Err(Error::Topology { model: "a DBN", expected, found });

@@ -16,7 +16,7 @@ pub const MOST_SPINS: usize = 5000;
 /// The Ising model on a torus of `side` × `side` spins,
 /// $E(s) = -K\sum_{\langle ij\rangle} s_i s_j$, every spin with a bond to its right and one down.
 ///
-/// The definition is taken at its word on small tori, as Kaufman's formula does: with side 2 both
+/// The definition is kept to the letter on small tori, as in Kaufman's formula: with side 2 both
 /// bonds of a pair join the same two spins and add up to $2K$; with side 1 the spin is its own
 /// neighbour and the bonds are the constant $-2K$.
 ///

@@ -105,7 +105,7 @@ impl RunDirectory {
     ///
     /// # Errors
     ///
-    /// If the system refuses, or a line that was finished is no JSON.
+    /// If the system refuses, or a finished line is not JSON.
     pub fn read_events(&self) -> Result<EventLog, Error> {
         self.read_events_from(0)
     }

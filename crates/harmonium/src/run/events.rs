@@ -27,7 +27,7 @@ pub struct EventLog {
 ///
 /// # Errors
 ///
-/// If the system refuses, or a line that was finished is no JSON.
+/// If the system refuses, or a finished line is not JSON.
 pub(super) fn read(path: &Path, start: u64) -> Result<EventLog, Error> {
     let failed = |error: io::Error| file_error(path, "read", &error);
     let (mut bytes, mut begin) = (Vec::new(), 0);
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path, start: u64) -> Result<EventLog, Error> {
         let event = serde_json::from_slice(line).map_err(|error| {
             let (path, line) = (path.display().to_string(), i + 1);
             let since = if start == 0 { String::new() } else { format!(" after byte {start}") };
-            Error::Damaged { path, reason: format!("line {line}{since} is no JSON: {error}") }
+            Error::Damaged { path, reason: format!("line {line}{since} is not JSON: {error}") }
         })?;
         events.push(event);
     }

@@ -61,7 +61,7 @@ pub(super) fn header_length(prefix: [u8; PREFIX], file_length: u64) -> Result<us
     let left = file_length.saturating_sub(PREFIX as u64);
     if claimed > MAX_HEADER {
         return Err(damaged(format!(
-            "it is no safetensors file, or its header is too large: it claims {claimed} bytes, \
+            "it is not a safetensors file, or its header is too large: it claims {claimed} bytes, \
              at most {MAX_HEADER} are read"
         )));
     }
@@ -78,7 +78,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// If the header is no JSON of the right form, or does not agree with the data.
+    /// If the header is not JSON of the right form, or does not agree with the data.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
         let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
             let found = bytes.len();

@@ -48,7 +48,7 @@ pub(super) fn tensors_of(machine: &Machine) -> BTreeMap<String, Tensor<'_>> {
 ///
 /// # Errors
 ///
-/// If a tensor is missing or of another shape, or the whole is no machine.
+/// If a tensor is missing or of another shape, or the parts do not make a machine.
 pub(super) fn take_machine(graph: &MachineEntry, tensors: &mut Tensors) -> Result<Machine, Error> {
     let ids = check_names(graph)?;
     let mut layers = Vec::with_capacity(graph.layers.len());
@@ -147,7 +147,7 @@ fn edges_of(n: usize, ends: &[f64], weights: &[f64]) -> Result<Edges, Error> {
             let whole = x as usize;
             let fits = x >= 0.0 && x < n as f64 && whole as f64 == x;
             fits.then_some(whole).ok_or_else(|| {
-                damaged(format!("an edge ends at {x}, which is no entry of a layer of {n}"))
+                damaged(format!("an edge ends at {x}, which is not an entry of a layer of {n}"))
             })
         };
         edges.push((entry(i)?, entry(j)?, w));

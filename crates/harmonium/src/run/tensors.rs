@@ -88,7 +88,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If the bytes are no safetensors file, or one without our text.
+    /// If the bytes are not a safetensors file, or lack our metadata.
     pub(super) fn read(bytes: &'a [u8]) -> Result<(Self, String), Error> {
         let (Header { mut texts, tensors: places }, data) = Header::read(bytes)?;
         let text = texts.remove(KEY).ok_or_else(|| {
@@ -119,7 +119,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If one of them is no row.
+    /// If one of them is not a row.
     pub(super) fn take_rows(&mut self, prefix: &str) -> Result<BTreeMap<String, Vec<f64>>, Error> {
         let mut rows = BTreeMap::new();
         let places = std::mem::take(&mut self.places);

@@ -40,7 +40,7 @@ pub struct UaiModel {
 ///
 /// # Errors
 ///
-/// If the text is no such file, or a factor is zero somewhere.
+/// If the text is not a UAI file, or a factor is zero somewhere.
 pub fn read_uai(text: &str) -> Result<UaiModel, Error> {
     Factors::read(text)?.into_model()
 }
@@ -57,7 +57,7 @@ pub fn load_uai(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
         return Err(in_file(path)(wrong("it is not a regular file")));
     }
     let text = std::fs::read(path).map_err(failed)?;
-    let text = std::str::from_utf8(&text).map_err(|_| in_file(path)(wrong("it is no text")))?;
+    let text = std::str::from_utf8(&text).map_err(|_| in_file(path)(wrong("it is not text")))?;
     read_uai(text).map_err(in_file(path))
 }
 

@@ -236,7 +236,7 @@ impl DbnSampler {
     ///
     /// # Errors
     ///
-    /// If `top` is no state of the top RBM, or memory ends.
+    /// If `top` is not a state of the top RBM, or memory ends.
     pub fn generate(&self, top: &State, pass: Pass) -> Result<DbnState, Error> {
         top.check(self.dbn.top())?;
         let (n, n_rows) = (self.dbn.directed().len(), top.n_rows());

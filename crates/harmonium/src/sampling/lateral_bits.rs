@@ -7,7 +7,7 @@
 //! *Sparse:* units stand in the order of their colours, and a unit adds up what its neighbours
 //! send. A sweep costs what the edges cost.
 //!
-//! Rows do not see each other, so a task walks through the whole layer by itself.
+//! Rows do not see each other, so a task walks through the whole layer on its own.
 
 use crate::engine::{DenseBand, EngineLayer, Lateral, Operand, Slots, with_scratch};
 use harmonium_kernels::bits::BitMatrix;

@@ -2,7 +2,7 @@
 //!
 //! Samplers and inference multiply a layout of the machine's parameters, not the machine itself
 //! ([`crate::engine`]). A [`Sampler`] owns both, so that they always belong together. While the
-//! layout learns by itself, the machine is written from it when somebody asks for it.
+//! layout learns, the machine is written from it when somebody asks for it.
 //!
 //! | verb | what it does |
 //! |---|---|

@@ -68,7 +68,7 @@ pub(crate) struct Place<'a> {
     pub(crate) row: usize,
     /// First entry of the piece of the layer, where its variates are.
     pub(crate) start: usize,
-    /// The entries of the piece, if it is no run of the layer.
+    /// The entries of the piece, if it is not a contiguous run of the layer.
     pub(crate) entries: Option<&'a [usize]>,
 }
 

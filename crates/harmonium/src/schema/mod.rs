@@ -11,8 +11,8 @@
 //!
 //! **One kind and one size per layer.** All units of a layer are of one kind and, if categorical, of
 //! one number of categories. A table whose columns differ in kind or in their number of categories
-//! becomes one visible layer for each kind and size, in the order in which they first appear; the
-//! schema says which column is which unit of which layer. Groups of several sizes inside one layer
+//! needs a machine with one visible layer for each kind and size, in the order in which they first
+//! appear; the schema says which column is which unit of which layer. Groups of several sizes inside one layer
 //! would make every kernel ask for the borders of a unit.
 
 mod feed;
@@ -48,7 +48,7 @@ pub struct Filling {
     pub encoding: Encoding,
     /// The layer's name.
     pub layer: String,
-    /// What the columns are called, in their order; empty if nobody knows.
+    /// What the columns are called, in their order; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// The kind of its units.
@@ -79,7 +79,7 @@ pub enum Encoding {
     },
     /// The label of the row; a layer of one categorical unit.
     Label {
-        /// What the classes are called, in the order of the entries; empty if nobody knows.
+        /// What the classes are called, in the order of the entries; empty if unknown.
         classes: Vec<String>,
     },
 }
@@ -94,7 +94,7 @@ impl Encoding {
     }
 }
 
-/// How categories are written when nobody has said so.
+/// How categories are written where no schema says so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Entries,
@@ -214,7 +214,7 @@ impl Schema {
         ends.max().unwrap_or(0)
     }
 
-    /// What the classes of the labels are called; empty if the model has no labels or nobody knows.
+    /// What the classes of the labels are called; empty if the model has no labels or they are unknown.
     pub fn classes(&self) -> &[String] {
         let of = |f: &'_ Filling| matches!(f.encoding, Encoding::Label { .. });
         match self.layers.iter().find(|f| of(f)).map(|f| &f.encoding) {

@@ -18,7 +18,7 @@ pub enum Layout {
 /// Rows of a table, with what is known of its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// What the columns are called; empty if nobody knows.
+    /// What the columns are called; empty if unknown.
     pub names: Vec<String>,
     /// Values of each row.
     pub n_columns: usize,

@@ -4,8 +4,9 @@
 //! until the learner is done:
 //!     one step
 //!     every observer sees the update; after the last batch of an epoch, every observer sees the epoch
-//!     whoever wants a checkpoint gets one: the learner's state and that of all observers
 //!     stop if an observer or the listener asks for it
+//!     whoever wants a checkpoint gets one: the learner's state and that of all observers
+//! at the end, every observer may take the last checkpoint
 //! ```
 //!
 //! A checkpoint is taken only after all observers have seen the step, so that a run that goes on
@@ -44,7 +45,7 @@ impl Stop {
     }
 }
 
-/// Trains until there is nothing left to learn, somebody asks to stop, or numbers run away.
+/// Trains until all epochs are done, an observer or the listener asks to stop, or a number is not finite.
 ///
 /// # Errors
 ///

@@ -70,7 +70,7 @@ impl<'d> Pretrained<'d> {
     ///
     /// # Errors
     ///
-    /// If the machine is no stack (see [`Error::Topology`]), the data does not fit it, a setting is
+    /// If the machine is not a stack (see [`Error::Topology`]), the data does not fit it, a setting is
     /// out of range, or memory ends.
     pub fn new(machine: Machine, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         plan.check()?;

@@ -286,7 +286,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the engine can learn by itself: samples on both sides, momentum and weight decay,
+    /// Whether steps can be made inside the engine: samples on both sides, momentum and weight decay,
     /// units that are bits, and no coupling inside a layer.
     pub(super) fn learns_in_engine(&self, machine: &Machine) -> bool {
         let clamp = Clamp::visible(machine);

@@ -39,7 +39,7 @@ pub(super) mod purpose {
     pub(crate) const GREEDY: u64 = 9;
 }
 
-/// How often the norms of gradient and update are taken while the engine learns by itself: they
+/// How often the norms of gradient and update are taken while steps are made inside the engine: they
 /// cost about as much as the update.
 const NORM_STEPS: u64 = 250;
 

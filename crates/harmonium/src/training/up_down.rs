@@ -197,7 +197,7 @@ impl<'d> UpDown<'d> {
     ///
     /// # Errors
     ///
-    /// If numbers run away ([`Error::Diverged`]), or memory ends.
+    /// If a number is not finite ([`Error::Diverged`]), or memory ends.
     pub fn run(mut self) -> Result<Dbn, Error> {
         match drive(&mut self, &mut [], &mut Silent)? {
             Stop::Diverged(error) => Err(error),

@@ -67,7 +67,7 @@ fn machines_that_do_not_fit_are_named() {
     ragged[0].units = Units::Categorical { q: 4 };
     assert_eq!(
         message(ragged, vec![]),
-        "layer `p` has 6 entries, which is no whole number of units of 4"
+        "layer `p` has 6 entries, which is not a whole number of units of 4"
     );
     for q in [0, 1] {
         let mut one = vec![layer("p", Units::Binary, 3)];
@@ -122,7 +122,7 @@ fn models_prove_their_topology() {
     assert!(
         Dbm::binary(3, &[]).is_err() && Rbm::binary(0, 3).is_err() && Rbm::binary(3, 0).is_err()
     );
-    // Two separate pairs and a cycle have the right counts, but are no tree.
+    // Two separate pairs and a cycle have the right counts, but are not a tree.
     let layers: Vec<Layer> = (0..5).map(|i| layer(&i.to_string(), Units::Binary, 1)).collect();
     let join = |a, b| Coupling::between(LayerId(a), LayerId(b), Matrix::zeros(1, 1).unwrap());
     let cycle = vec![join(0, 1), join(2, 3), join(3, 4), join(4, 2)];

@@ -299,7 +299,7 @@ fn deep() -> Vec<(&'static str, Machine)> {
     machines
 }
 
-/// The kernels' way ends where double precision does, from the same start; rows that rest are out
+/// The kernels' way ends where double precision does, from the same start; rows that have settled are out
 /// of the way, and how long each took is reported alike.
 #[test]
 fn every_precision_finds_the_same_fixed_point() {

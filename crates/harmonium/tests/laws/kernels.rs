@@ -123,7 +123,7 @@ fn data(machine: &Machine, n_rows: usize) -> Dataset {
     Dataset::new(Table::from_real(values, width).unwrap(), way).unwrap()
 }
 
-/// Machines whose learning the sampler does by itself.
+/// Machines that learn inside the engine.
 fn learners() -> Vec<(&'static str, Machine)> {
     let spins = |machine: Machine| machine.bits_to_spins(LayerId(1)).unwrap();
     let pathway = |name: &str, n, hidden| Pathway {
@@ -244,7 +244,7 @@ fn what_nothing_moves_rests() {
     }
 }
 
-/// Stops a run after so many updates.
+/// Stops a run after a number of updates.
 struct StopAfter(usize);
 
 impl Observer for StopAfter {

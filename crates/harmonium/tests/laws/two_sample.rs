@@ -6,7 +6,7 @@ use harmonium::random::{Site, Stream};
 const COLUMNS: usize = 60;
 
 /// Rows of bits in which 20 groups of three equal bits are flipped with probability 0.1 each;
-/// `coupled` = false draws every bit by itself with the same means.
+/// `coupled` = false draws every bit independently with the same means.
 fn rows(n: usize, coupled: bool, seed: u64) -> Vec<f64> {
     let stream = Stream::new(seed);
     let mut values = Vec::new();

@@ -70,7 +70,7 @@ fn sparse(change: impl FnOnce(&mut Value, &mut [f64])) -> Error {
 #[test]
 fn edges_are_read_with_suspicion() {
     for bad in [-1.0, 0.5, 4.0, 1e300, f64::NAN, f64::INFINITY, -0.5] {
-        assert_says(&sparse(|_, ends| ends[1] = bad), &["no entry of a layer of 4"]);
+        assert_says(&sparse(|_, ends| ends[1] = bad), &["not an entry of a layer of 4"]);
     }
     assert_says(&sparse(|_, ends| ends[1] = ends[0]), &["leads back to where it starts"]);
     assert_says(&sparse(|_, ends| ends.swap(0, 1)), &["rising order"]);

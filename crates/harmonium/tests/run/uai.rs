@@ -156,7 +156,7 @@ fn bipartite_files_become_rbms_and_others_sparse() {
     assert_eq!(rbm.variables, [[0, 2], [1, 3]]);
     let torus = write_uai(ising_torus(6, 0.3).unwrap().machine()).unwrap();
     let torus = read_uai(&torus).unwrap();
-    assert_eq!(roles(&torus.machine), [Role::Visible], "a grid is no RBM");
+    assert_eq!(roles(&torus.machine), [Role::Visible], "a grid is not an RBM");
     assert_eq!(torus.machine.n_parameters(), 36 + 72);
     assert_eq!(torus.machine.unit_blocks(LayerId(0)).len(), 2);
     let alone = read_uai("MARKOV 1 2 0").unwrap();
@@ -175,7 +175,7 @@ fn competition_grids_have_their_partition_function() {
     ] {
         let Some(path) = shared(&format!("uai-grids/{file}.uai")) else { return };
         let model = load_uai(path).unwrap();
-        assert_eq!(model.machine.layers().len(), 1, "{file} is no RBM");
+        assert_eq!(model.machine.layers().len(), 1, "{file} is not an RBM");
         let found = exact::log_partition(&model.machine).unwrap();
         assert!((found - log_z).abs() < 1e-5, "{file}: {found}");
     }

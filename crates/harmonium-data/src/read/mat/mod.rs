@@ -112,7 +112,7 @@ fn push(matrix: &Matrix, rows: &mut RowSink) -> Result<Facts, Error> {
         Content::Cells(cells) => push_cells(matrix, cells, rows),
         _ => match array(matrix) {
             Some(array) => array.push_rows(rows),
-            None => Err(damaged("the variable is no array of numbers")),
+            None => Err(damaged("the variable is not an array of numbers")),
         },
     }
 }

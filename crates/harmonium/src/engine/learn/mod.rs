@@ -219,7 +219,7 @@ impl EngineLearner {
         self.offsets_moved = true;
     }
 
-    /// Whether a step with so many rows, those of both sides, has work for several threads.
+    /// Whether a step with this number of rows, both sides together, has work for several threads.
     pub(crate) fn is_parallel(engine: &Packed, n_rows: usize) -> bool {
         engine.bands.iter().any(|band| band.n_weights() * n_rows > WORTH_THREADS)
     }

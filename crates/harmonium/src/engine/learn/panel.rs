@@ -187,7 +187,7 @@ impl PanelWork<'_> {
         scratch: &mut Scratch,
     ) {
         let (it, half) = (self.rows, tile % TILES);
-        // SideColumns beyond the last are no units: they must not learn.
+        // SideColumns beyond the last are not units: they must not learn.
         let width = TILE.min(self.len - tile * TILE);
         if width < TILE {
             out.iter_mut().for_each(|row| row.0[width..].fill(0.0));
@@ -293,7 +293,7 @@ impl PanelWork<'_> {
         let mut single = std::mem::take(&mut buffers.single);
         single.resize(n_used + 1, Row::ZERO);
         single[n_used] = Row::ZERO;
-        // Bits start the sums by themselves; numbers are added to what is there.
+        // Products of bits start the sums; products of numbers are added to them.
         let starts = it.columns[0][link.source.0].is_bits;
         if !starts || self.len < (p + 1) * PANEL {
             single.fill(Row::ZERO);

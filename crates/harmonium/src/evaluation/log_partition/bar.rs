@@ -24,7 +24,7 @@ use crate::sampling::{Clamp, Collapsed, Tempering, Variates};
 use harmonium_kernels::random::Stream;
 use std::ops::Range;
 
-/// One in so many rounds is thrown away at the start, while the replicas settle.
+/// One round in this many is thrown away at the start, while the replicas settle.
 const SETTLING: usize = 5;
 /// Fewest rounds.
 const FEWEST_ROUNDS: usize = 50;

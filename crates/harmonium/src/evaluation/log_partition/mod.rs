@@ -130,7 +130,7 @@ impl Settings {
     }
 }
 
-/// $\ln Z$ and what is known of its error.
+/// $\ln Z$ with its standard error and interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LogPartition {
     /// The estimate, in nats.

@@ -3,8 +3,8 @@
 //!
 //! Forward chains underestimate $\ln Z$; backward chains that start at samples of the machine
 //! underestimate $\ln Z_0/Z_1$, so they overestimate it. With exact samples the upper end is a
-//! bound; with samples of parallel tempering it is one only as far as they are samples, and the
-//! report says so. In between the two sets of weights are joined by Bennett's equation, or, where
+//! bound; with samples of parallel tempering it holds only as far as tempering has reached the
+//! machine, and the report says so. In between the two sets of weights are joined by Bennett's equation, or, where
 //! steps cannot be taken back, by their variances.
 
 use super::ais::{anneal, forward};
