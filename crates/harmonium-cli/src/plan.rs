@@ -150,43 +150,43 @@ pub(crate) fn blueprint(
     Ok(Blueprint::Machine(if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine }))
 }
 
-/// Flags that belong to some models only.
+/// Flags that belong to some models only, or not together.
 fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     let settings = &asked.settings;
-    let deep = !matches!(model, "rbm" | "bm");
-    let pretrained = settings.pretrain_epochs.is_some_and(|n| n > 0);
+    let belongs = |flag: &str, to: &str| {
+        Failure::new(
+            format!("`--{flag}` belongs to `train {to}`, not to `train {model}`"),
+            format!("leave it out, or train a {to}"),
+        )
+    };
+    let shallow = matches!(model, "rbm" | "bm");
     let refined = settings.refine_epochs.is_some() || settings.refine_learning_rate.is_some();
-    let wrong = [
-        (
-            settings.labels.is_some() && model == "bm",
-            "labels",
-            "train an rbm, dbm or dbn with them",
-        ),
-        (settings.lateral.is_some() && model != "bm", "lateral", "leave it out, or train a bm"),
-        (refined && model != "dbn", "refine-epochs", "leave it and its rate out, or train a dbn"),
-        (pretrained && !deep, "pretrain-epochs", "leave it out, or train a dbm"),
-        (
-            settings.valid.is_some() && model == "dbn",
-            "valid",
-            "leave it out, and score the model on other data afterwards",
-        ),
-        (
-            settings.patience.is_some() && settings.valid.is_none(),
-            "patience",
-            "it watches validation data: give some with `--valid DATA`, or leave it out",
-        ),
-        (
-            settings.valid.is_some() && settings.labels.is_some(),
-            "valid",
-            "with `--labels` leave it out, and score the model on the validation data afterwards",
-        ),
-    ];
-    match wrong.into_iter().find(|w| w.0) {
-        Some((_, flag, way_out)) => {
-            Err(Failure::new(format!("`train {model}` cannot use `--{flag}` here"), way_out))
-        }
-        None => Ok(()),
+    if settings.lateral.is_some() && model != "bm" {
+        return Err(belongs("lateral", "bm"));
     }
+    if refined && model != "dbn" {
+        return Err(belongs("refine-epochs", "dbn"));
+    }
+    if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
+        return Err(belongs("pretrain-epochs", "dbm"));
+    }
+    if settings.labels.is_some() && model == "bm" {
+        return Err(Failure::new("`train bm` takes no labels", "train an rbm or a dbm with them"));
+    }
+    if settings.patience.is_some() && settings.valid.is_none() {
+        return Err(Failure::new(
+            "`--patience` has nothing to watch",
+            "give it validation data with `--valid DATA`",
+        ));
+    }
+    let later = "leave `--valid` out, and score the model on the validation data afterwards";
+    if settings.valid.is_some() && model == "dbn" {
+        return Err(Failure::new("`train dbn` does not take `--valid`", later));
+    }
+    if settings.valid.is_some() && settings.labels.is_some() {
+        return Err(Failure::new("`--valid` and `--labels` cannot be used together yet", later));
+    }
+    Ok(())
 }
 
 /// The one number of hidden units.

@@ -98,6 +98,14 @@ fn equal_runs_have_equal_bytes_and_a_finished_run_has_nothing_left_to_do() {
 }
 
 #[test]
+fn the_partition_function_is_that_of_the_top() {
+    let folder = trained();
+    let found = json(folder.path(), "logz r");
+    let score = json(folder.path(), "score r bars-and-stripes:3");
+    assert_eq!(found["log_z"], score["log_z"]);
+}
+
+#[test]
 fn what_a_network_cannot_do_is_refused() {
     let folder = trained();
     let path = folder.path();
@@ -116,7 +124,6 @@ fn what_a_network_cannot_do_is_refused() {
     refused(path, "score r bars-and-stripes:3 --method pseudo", "pseudo");
     refused(path, "score r bars-and-stripes:3 --method bound --draws 0", "draws");
     refused(path, "features r bars-and-stripes:3 --layer visible --out x.npy", "hidden1");
-    refused(path, "logz r", "`dbn`");
-    refused(path, "train rbm --out r --resume", "no run of a rbm");
+    refused(path, "train rbm --out r --resume", "another model than a rbm");
     assert!(!path.join("x").exists());
 }

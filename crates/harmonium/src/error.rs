@@ -163,11 +163,11 @@ pub enum Error {
         found: usize,
     },
     /// A class that the model does not know.
-    #[error("the model has no class `{name}`")]
+    #[error("the model has no class `{name}`; its classes: {classes}")]
     NoClass {
         /// The class that was asked for.
         name: String,
-        /// Those it has; empty if it has learned no labels.
+        /// Those it has, or `none` if it has learned no labels.
         classes: String,
     },
     /// Features of a hidden layer that is not there.
@@ -441,7 +441,7 @@ impl Error {
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"
             }
-            Self::NoClass { classes, .. } if classes.is_empty() => {
+            Self::NoClass { classes, .. } if classes == "none" => {
                 "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"
             }
             Self::NoClass { .. } => "`harmonium inspect MODEL --json` lists the classes of a model",

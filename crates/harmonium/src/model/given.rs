@@ -62,7 +62,7 @@ impl Model {
     pub fn of_class(&self, name: &str) -> Result<Given<'_>, Error> {
         let classes = &self.about.data.classes;
         if self.labels().is_none() || classes.is_empty() {
-            return Err(Error::NoClass { name: name.into(), classes: String::new() });
+            return Err(Error::NoClass { name: name.into(), classes: "none".into() });
         }
         let class = classes.iter().position(|c| c == name);
         let class = class

@@ -12,6 +12,7 @@ use crate::models::Body;
 use crate::progress::Listener;
 use crate::random::Stream;
 use crate::run::Model;
+use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::{Array2, Axis};
 
@@ -85,7 +86,7 @@ impl Model {
         Ok(Portrait {
             filters: filters.collect(),
             weights: weights(&chain),
-            data_samples: rows.map(|rows| samples_of(&rows)).unwrap_or_default(),
+            data_samples: rows.map(|rows| self.seen_rows(&rows)).transpose()?.unwrap_or_default(),
             model_samples: drawn.rows().into_iter().map(|row| row.to_vec()[..n].to_vec()).collect(),
             activities,
         })
@@ -101,6 +102,15 @@ impl Model {
             Body::Machine(machine) => Ok(machine.clone()),
             Body::Dbn(dbn) => dbn.generative_chain(),
         }
+    }
+
+    /// Some rows as the first visible layer sees them.
+    fn seen_rows(&self, rows: &Dataset) -> Result<Vec<Vec<f64>>, Error> {
+        let layers = self.data_layers()?;
+        let feed = Feed::new(&layers, &self.schema(rows)?, rows)?;
+        let n = rows.n_rows().min(SAMPLES);
+        let x = feed.batch(0..n, Stream::new(0)).to_state(&layers)?;
+        Ok((0..n).map(|row| x.row(LayerId(0), row).to_vec()).collect())
     }
 
     /// The mean of each hidden unit over the rows, layer by layer.
@@ -150,12 +160,6 @@ fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
     let n = data.n_rows().min(n);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
     data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })
-}
-
-/// Some rows as they are presented.
-fn samples_of(rows: &Dataset) -> Vec<Vec<f64>> {
-    let values = rows.to_array(Stream::new(0));
-    values.rows().into_iter().take(SAMPLES).map(|row| row.to_vec()).collect()
 }
 
 fn weights(machine: &Machine) -> Vec<Named> {
