@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// A pixel of picture `k`, 6 × 6: every third column is bright, the first of them column `k`.
 fn stripes(k: usize, pixel: usize) -> u8 {
-    if (pixel % 6 + 6 - k) % 3 == 0 { 230 } else { 20 }
+    if (pixel % 6 + 6 - k).is_multiple_of(3) { 230 } else { 20 }
 }
 
 /// The mean of the samples: the upper half was given, the lower half is the model's.
