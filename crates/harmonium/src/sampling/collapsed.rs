@@ -83,40 +83,17 @@ impl<'a> Collapsed<'a> {
         sampler.check(clamp, x)?;
         let machine = sampler.machine();
         let folded = machine.without_offsets()?;
-        let free = free_layers(machine, clamp);
-        let (summed, kept) = split(machine, &free);
+        let (summed, kept) = split(machine, &free_layers(machine, clamp));
         let is_kept = |l: LayerId| kept.contains(&l);
-        let is_held = |l: LayerId| clamp.holds_layer(l);
         let couplings = folded.couplings().iter().enumerate();
         let pairs = couplings.filter(|(_, c)| is_kept(c.between.0) && is_kept(c.between.1));
         let pairs = pairs.map(|(i, _)| i).collect();
-        let n_held = folded.layer_ids().filter(|&l| is_held(l)).count();
-        let by_row = n_held > 0 || base.differs_by_row();
+        let holds = folded.layer_ids().any(|l| clamp.holds_layer(l));
+        let by_row = holds || base.differs_by_row();
         let rows = if by_row { x.n_rows() } else { 1 };
-        let held = (0..rows).map(|row| {
-            let own = folded.layer_ids().filter(|&l| is_held(l));
-            let own: f64 = own.map(|l| folded.layer(l).energy(x.row(l, row))).sum();
-            let inside = folded.couplings().iter();
-            let inside = inside.filter(|c| is_held(c.between.0) && is_held(c.between.1));
-            let pair = |(a, b)| (x.row(a, row), x.row(b, row));
-            let pairs = inside.map(|c| {
-                let (a, b) = pair(c.between);
-                pair_energy(&c.weights, a, b)
-            });
-            folded.constant() + own - pairs.sum::<f64>()
-        });
-        let held = held.collect();
+        let held = (0..rows).map(|row| held_energy(&folded, clamp, x, row)).collect();
         let gap = |&l: &LayerId| {
-            let one = |row: usize| {
-                let mut field = folded.layer(l).bias.clone();
-                for c in folded.couplings() {
-                    if let Some(m) = c.other_end(l).filter(|&m| is_held(m)) {
-                        add_input(c, l, x.row(m, row), &mut field);
-                    }
-                }
-                let base = base.bias_in(l, row).iter();
-                base.zip(field).map(|(base, own)| base - own).collect::<Vec<f64>>()
-            };
+            let one = |row: usize| gap_in_row(&folded, base, clamp, x, (l, row));
             (0..rows).flat_map(one).collect::<Vec<f64>>()
         };
         let gaps: Vec<Vec<f64>> = kept.iter().map(gap).collect();
@@ -485,6 +462,37 @@ impl<'a> Collapsed<'a> {
         }
         x.set_layer(l, &values);
     }
+}
+
+/// $E$ of what is held in one row, of a machine without offsets.
+fn held_energy(folded: &Machine, clamp: &Clamp, x: &State, row: usize) -> f64 {
+    let is_held = |l: LayerId| clamp.holds_layer(l);
+    let own = folded.layer_ids().filter(|&l| is_held(l));
+    let own: f64 = own.map(|l| folded.layer(l).energy(x.row(l, row))).sum();
+    let inside = folded.couplings().iter();
+    let inside = inside.filter(|c| is_held(c.between.0) && is_held(c.between.1));
+    let pairs = inside.map(|c| {
+        let (a, b) = c.between;
+        pair_energy(&c.weights, x.row(a, row), x.row(b, row))
+    });
+    folded.constant() + own - pairs.sum::<f64>()
+}
+
+/// $b^\text{base} - b$ of a layer in one row, what is held being part of $b$.
+fn gap_in_row(
+    folded: &Machine,
+    base: &Base,
+    clamp: &Clamp,
+    x: &State,
+    (l, row): (LayerId, usize),
+) -> Vec<f64> {
+    let mut field = folded.layer(l).bias.clone();
+    for c in folded.couplings() {
+        if let Some(m) = c.other_end(l).filter(|&m| clamp.holds_layer(m)) {
+            add_input(c, l, x.row(m, row), &mut field);
+        }
+    }
+    base.bias_in(l, row).iter().zip(field).map(|(base, own)| base - own).collect()
 }
 
 /// One tile of numbers.
