@@ -136,7 +136,7 @@ impl Shown {
             "{} parameters; an exact ln Z{} takes 2^{terms:.0} terms{}",
             self.model.body.n_parameters(),
             if matches!(self.model.body, Body::Dbn(_)) { " of the top RBM" } else { "" },
-            if !exact::Budget::LIMIT.affords(terms) { ", which is too many" } else { "" },
+            if exact::Budget::LIMIT.affords(terms) { "" } else { ", which is too many" },
         );
         let _ = match about.step {
             0 => write!(text, "not trained"),
