@@ -216,6 +216,9 @@ impl Listener for Notes {
     }
 }
 
+/// What is said of the best model after something was done to its file.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+
 #[test]
 fn a_lost_best_model_is_noticed() {
     let plan =
@@ -238,7 +241,7 @@ fn a_lost_best_model_is_noticed() {
         bytes[last] ^= 1;
         fs::write(path, bytes).unwrap();
     };
-    let damages: [(&str, &dyn Fn(&Path)); 4] = [
+    let damages: [Damage<'_>; 4] = [
         ("", &|_| {}),
         ("is missing", &|path| fs::remove_file(path).unwrap()),
         ("has changed since it was written", &flip),
