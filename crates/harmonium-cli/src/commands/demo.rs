@@ -94,8 +94,8 @@ fn keep(
         ..Asked::default()
     };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let prepared = training::prepare("rbm", asked, terminal)?;
-    training::start(&prepared, out, overwrite, terminal)?;
+    let (prepared, blueprint) = training::prepare("rbm", asked, terminal)?;
+    training::start(&prepared, blueprint, out, overwrite, terminal)?;
     let page = std::path::Path::new(out).join("report.html").display().to_string();
     report::write(out, &page, common)?;
     terminal

@@ -12,7 +12,7 @@ use harmonium::progress::Listener;
 use harmonium::run::{
     About, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
 };
-use harmonium::training::{Measurements, Stop};
+use harmonium::training::{Learner, Measurements, Stop};
 use harmonium::{Dataset, Model, Plan};
 use harmonium_data::Opened;
 use serde_json::{Value, json};
@@ -24,7 +24,6 @@ pub(crate) struct Prepared {
     asked: Asked,
     opened: Opened,
     valid: Option<Opened>,
-    blueprint: Blueprint,
     plan: Plan,
     /// What `run.toml` holds.
     table: Table,
@@ -52,9 +51,9 @@ struct Told {
 
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
-    let prepared = prepare(model, asked(model, args, common)?, &mut terminal)?;
+    let (prepared, blueprint) = prepare(model, asked(model, args, common)?, &mut terminal)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let recorded = start(&prepared, &args.out, overwrite, &mut terminal)?;
+    let recorded = start(&prepared, blueprint, &args.out, overwrite, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 
@@ -75,7 +74,7 @@ pub(crate) fn prepare(
     model: &str,
     mut asked: Asked,
     terminal: &mut Terminal,
-) -> Result<Prepared, Failure> {
+) -> Result<(Prepared, Blueprint), Failure> {
     let opened = open(model, &mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
     let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
@@ -84,7 +83,7 @@ pub(crate) fn prepare(
     let plan = plan::learning(&asked, &blueprint)?;
     let valid = validation(&asked, &opened, terminal)?;
     let table = plan::resolved(model, &asked, &opened, units, &plan)?;
-    Ok(Prepared { asked, opened, valid, blueprint, plan, table })
+    Ok((Prepared { asked, opened, valid, plan, table }, blueprint))
 }
 
 /// Opens the data as it was asked for, with its labels.
@@ -132,9 +131,9 @@ fn validation(
 }
 
 impl Prepared {
-    fn training(&self) -> Training<'_> {
+    fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
-            blueprint: self.blueprint.clone(),
+            blueprint,
             data: &self.opened.dataset,
             plan: self.plan.clone(),
             refinement: plan::refinement(&self.asked, &self.plan),
@@ -162,47 +161,45 @@ impl Prepared {
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
         })
     }
+}
 
-    /// Trains, from the start or from a checkpoint.
-    fn record(
-        &self,
-        writer: &mut RunWriter,
-        from: Option<&SavedCheckpoint>,
-        terminal: &mut Terminal,
-    ) -> Result<Recorded, Failure> {
-        listen()?;
-        let training = self.training();
-        let mut learner = match from {
-            None => training.learner()?,
-            Some(saved) => training.resumed(&saved.checkpoint)?,
-        };
-        let recording = self.recording(&training)?;
-        Ok(writer.record(learner.as_mut(), recording, from, terminal)?)
-    }
+/// Trains, from the start or from a checkpoint.
+fn record(
+    mut learner: Box<dyn Learner + '_>,
+    recording: Recording<'_>,
+    writer: &mut RunWriter,
+    from: Option<&SavedCheckpoint>,
+    terminal: &mut Terminal,
+) -> Result<Recorded, Failure> {
+    listen()?;
+    Ok(writer.record(learner.as_mut(), recording, from, terminal)?)
 }
 
 /// Makes the run directory, writes what was asked, and trains.
 pub(crate) fn start(
     prepared: &Prepared,
+    blueprint: Blueprint,
     out: &str,
     overwrite: Overwrite,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
+    let training = prepared.training(blueprint);
+    let recording = prepared.recording(&training)?;
     // What does not fit is refused before there is a directory.
-    drop(prepared.training().learner()?);
+    let learner = training.learner()?;
     let text = toml::to_string(&prepared.table).map_err(|e| {
         Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
     })?;
     let mut writer = RunDirectory::create(out, overwrite)?;
     writer.write_config(&text)?;
-    prepared.record(&mut writer, None, terminal)
+    record(learner, recording, &mut writer, None, terminal)
 }
 
 fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
     let mut writer = RunDirectory::resume(&args.out)?;
     let (asked, hash) = stored(model, &writer, args, common)?;
-    let prepared = prepare(model, asked, &mut terminal)?;
+    let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
     let found = format!("{:016x}", prepared.opened.about.content_hash);
     if hash.is_some_and(|h| h != found) {
         return Err(Failure::new(
@@ -222,7 +219,14 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return Ok(tell(&nothing_left(model), &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
-    let recorded = prepared.record(&mut writer, checkpoint.as_ref(), &mut terminal)?;
+    let training = prepared.training(blueprint);
+    let recording = prepared.recording(&training)?;
+    let learner = match &checkpoint {
+        None => training.learner()?,
+        Some(saved) => training.resumed(&saved.checkpoint)?,
+    };
+    let from = checkpoint.as_ref();
+    let recorded = record(learner, recording, &mut writer, from, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 

@@ -148,11 +148,15 @@ pub(crate) fn own_energy(units: Units, bias: &[f64], own: OwnParameters<'_>, x: 
     units.own_energy(own, x) - linear
 }
 
-/// A vector of `len` times `value`, or an error where memory ends.
+/// Numbers from which on it is asked first whether there is room for them: 128 megabytes.
+const MANY: usize = 1 << 24;
+
+/// A vector of `len` times `value`, or an error where memory ends. Zeros take no memory until somebody
+/// writes to them: a model to be trained is made of them.
 pub(crate) fn filled(len: usize, value: f64, what: impl Fn() -> String) -> Result<Vec<f64>, Error> {
-    let mut values = Vec::new();
-    let too_much = |_| Error::Memory { what: what(), bytes: len as f64 * 8.0 };
-    values.try_reserve_exact(len).map_err(too_much)?;
-    values.resize(len, value);
-    Ok(values)
+    if len >= MANY {
+        let too_much = |_| Error::Memory { what: what(), bytes: len as f64 * 8.0 };
+        Vec::<f64>::new().try_reserve_exact(len).map_err(too_much)?;
+    }
+    Ok(vec![value; len])
 }

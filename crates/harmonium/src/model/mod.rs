@@ -41,7 +41,7 @@ pub use units::{fitting_binarize, fitting_units};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::log_partition::{self, LogPartition, Settings};
-use crate::machine::Machine;
+use crate::machine::{Layer, Machine, Role};
 use crate::models::Body;
 use crate::progress::{Listener, Work};
 use crate::run::Model;
@@ -67,10 +67,7 @@ impl Model {
 
     /// The layers that data goes into, as a machine without couplings.
     pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
-        let layers = self.body.visible().into_iter().cloned();
-        let visible = layers
-            .map(|layer| crate::machine::Layer { role: crate::machine::Role::Visible, ..layer });
-        Machine::new(visible.collect(), Vec::new())
+        as_visible(self.body.visible())
     }
 
     /// $\ln Z$ with its interval; of a deep belief network, that of its top RBM. Annealing starts at
@@ -102,6 +99,13 @@ impl Model {
         }
         Ok(found)
     }
+}
+
+/// Those of the layers that data goes into, as a machine without couplings. All layers of a deep
+/// belief network that take data count, whatever their role in the RBM on top.
+fn as_visible<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> Result<Machine, Error> {
+    let visible = |layer: &Layer| Layer { role: Role::Visible, ..layer.clone() };
+    Machine::new(layers.into_iter().map(visible).collect(), Vec::new())
 }
 
 /// Entries of the visible layers.

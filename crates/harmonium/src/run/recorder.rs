@@ -229,13 +229,13 @@ impl Observer for Recorder<'_, '_> {
         let seconds = self.seconds();
         match stop {
             Stop::Finished => {
-                if let Body::Dbn(dbn) = learner.body() {
-                    self.measurements = dbn::final_bounds(&dbn, self.recording.train)?.into();
+                let mut measurements = Measurements::default();
+                if learner.stage().is_some()
+                    && let Body::Dbn(dbn) = learner.body()
+                {
+                    measurements = dbn::final_bounds(&dbn, self.recording.train)?.into();
+                    self.measurements = measurements.clone();
                 }
-                let measurements = match learner.body() {
-                    Body::Dbn(_) => self.measurements.clone(),
-                    _ => Measurements::default(),
-                };
                 self.writer.append(&Event::Finished { seconds, measurements })?;
             }
             Stop::Observer(reason) => {

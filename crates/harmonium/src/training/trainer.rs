@@ -198,8 +198,7 @@ impl<'d> Trainer<'d> {
             let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
             velocity.weights = learner.weight_velocity(graph, packed);
-            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
-            state.nest("optimizer", Sgd::from_velocity(slices).export());
+            state.nest("optimizer", Sgd::snapshot(velocity.into_slices()));
             let mut engine = Snapshot::default();
             for (name, values) in packed.export(graph) {
                 engine.insert(name, values);
