@@ -23,7 +23,7 @@ impl Folder {
 
     fn pipe(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
         assert!(made.success(), "mkfifo makes a pipe");
         path
     }
