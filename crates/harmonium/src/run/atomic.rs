@@ -11,6 +11,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// How the names of temporary files begin and end; between them stand two numbers, that of the process
+/// and a count.
+const BEGINNING: &str = ".harmonium-";
+const END: &str = ".tmp";
+
 /// Writes `bytes` to `path`. A link is followed, so that it goes on pointing where it did.
 ///
 /// # Errors
@@ -68,7 +73,40 @@ fn fill(temporary: &Path, bytes: &[u8]) -> io::Result<()> {
 fn temporary_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".harmonium-{}-{count}.tmp", std::process::id()))
+    folder.join(format!("{BEGINNING}{}-{count}{END}", std::process::id()))
+}
+
+/// Whose temporary files are removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose<'a> {
+    /// Nobody else writes there.
+    Anybodys,
+    /// Those of the process with this number, which is gone.
+    Process(&'a str),
+}
+
+/// Removes the temporary files that killed processes have left in a folder. One that cannot be removed
+/// stays: it is in nobody's way.
+pub(super) fn remove_temporaries(folder: &Path, whose: Whose<'_>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| is_temporary(name, whose)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_temporary(name: &str, whose: Whose<'_>) -> bool {
+    let inside = name.strip_prefix(BEGINNING).and_then(|name| name.strip_suffix(END));
+    let Some((process, count)) = inside.and_then(|inside| inside.split_once('-')) else {
+        return false;
+    };
+    let whole = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let ours = match whose {
+        Whose::Anybodys => true,
+        Whose::Process(number) => process == number,
+    };
+    whole(process) && whole(count) && ours
 }
 
 /// The folder a file is in.
