@@ -44,6 +44,14 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes a script as it is.
+pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::plain;
@@ -53,12 +61,4 @@ mod tests {
         assert_eq!(plain("a\n`b\u{1b}[2J\r\u{9b}`"), "a\n`b\\u{1b}[2J\\r\\u{9b}`");
         assert_eq!(plain("naïve – ok"), "naïve – ok");
     }
-}
-
-/// Writes a script as it is.
-pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()?;
-    Ok(())
 }
