@@ -221,6 +221,17 @@ fn words_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn work_that_is_doubled_says_so() {
+    let folder = folder();
+    let line = "logz ising:8,0.4 --method ais --betas 10 --chains 10 --width 1e-6";
+    let said = harmonium(folder.path(), line);
+    said.works(line);
+    let notes = said.err.matches("note: the interval is wider than 0.000001 nats").count();
+    assert_eq!(notes, 7, "one for each doubling: {}", said.err);
+    assert!(said.out.contains("the work ran out"), "{}", said.out);
+}
+
+#[test]
 fn outputs_are_checked_before_the_work() {
     let folder = folder();
     let at = folder.path();
