@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
 use crate::load;
-use crate::plan::{self, Asked};
+use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::model::{Blueprint, Training, fitting_binarize, fitting_units};
@@ -22,8 +22,7 @@ use toml::Table;
 /// Everything a run is made of before it starts.
 pub(crate) struct Prepared {
     asked: Asked,
-    opened: Opened,
-    valid: Option<Opened>,
+    inputs: Inputs,
     plan: Plan,
     /// What `run.toml` holds.
     table: Table,
@@ -75,19 +74,24 @@ pub(crate) fn prepare(
     mut asked: Asked,
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
-    let opened = open(model, &mut asked, terminal)?;
+    let (opened, labels) = open(model, &mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
     let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     let valid = validation(&asked, &opened, terminal)?;
-    let table = plan::resolved(model, &asked, &opened, units, &plan)?;
-    Ok((Prepared { asked, opened, valid, plan, table }, blueprint))
+    let inputs = Inputs { data: opened, labels, valid };
+    let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
+    Ok((Prepared { asked, inputs, plan, table }, blueprint))
 }
 
-/// Opens the data as it was asked for, with its labels.
-fn open(model: &str, asked: &mut Asked, terminal: &mut Terminal) -> Result<Opened, Failure> {
+/// Opens the data as it was asked for, with its labels and their fingerprint.
+fn open(
+    model: &str,
+    asked: &mut Asked,
+    terminal: &mut Terminal,
+) -> Result<(Opened, Option<u64>), Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -99,15 +103,17 @@ fn open(model: &str, asked: &mut Asked, terminal: &mut Terminal) -> Result<Opene
         asked.reading.binarize = binarize.map(|binarize| binarize.to_string());
     }
     let opened = load::data(&spec, &asked.reading, terminal)?;
-    let Some(path) = &asked.settings.labels else { return Ok(opened) };
+    let Some(path) = &asked.settings.labels else { return Ok((opened, None)) };
     let opened = load::with_labels(opened, path, None)?;
-    if opened.dataset.labels().is_some_and(|labels| labels.n_classes() == 1) {
+    let labels = opened.dataset.labels();
+    if labels.is_some_and(|labels| labels.n_classes() == 1) {
         return Err(Failure::new(
             "the labels are all of one class",
             "labels that never differ say nothing: leave them out",
         ));
     }
-    Ok(opened)
+    let fingerprint = labels.map(harmonium_data::Labels::fingerprint);
+    Ok((opened, fingerprint))
 }
 
 /// Opens the validation data, read as the training data was.
@@ -134,28 +140,28 @@ impl Prepared {
     fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
             blueprint,
-            data: &self.opened.dataset,
+            data: &self.inputs.data.dataset,
             plan: self.plan.clone(),
             refinement: plan::refinement(&self.asked, &self.plan),
         }
     }
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
-        let mut reading = self.opened.reading.clone();
+        let mut reading = self.inputs.data.reading.clone();
         // Another file has its own variables.
         reading.variable = None;
-        let hash = format!("{:016x}", self.opened.about.content_hash);
+        let hash = format!("{:016x}", self.inputs.data.about.content_hash);
         let about = About {
             seed: self.plan.seed,
             config: plan::without_paths(&self.table),
             data: Memory { reading, hash, ..training.memory()? },
             ..About::default()
         };
-        let valid: Option<&Dataset> = self.valid.as_ref().map(|v| &v.dataset);
+        let valid: Option<&Dataset> = self.inputs.valid.as_ref().map(|v| &v.dataset);
         let settings = &self.asked.settings;
         Ok(Recording {
             about,
-            train: &self.opened.dataset,
+            train: &self.inputs.data.dataset,
             valid,
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
@@ -198,15 +204,9 @@ pub(crate) fn start(
 fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
     let mut writer = RunDirectory::resume(&args.out)?;
-    let (asked, hash) = stored(model, &writer, args, common)?;
+    let (asked, provenance) = stored(model, &writer, args, common)?;
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
-    let found = format!("{:016x}", prepared.opened.about.content_hash);
-    if hash.is_some_and(|h| h != found) {
-        return Err(Failure::new(
-            "the data is not what the run was started with: its fingerprint has changed",
-            "put the old data back, or start another run",
-        ));
-    }
+    prepared.inputs.check_same(&provenance)?;
     if let Some(model) = writer.directory().model()? {
         terminal.note("this run has finished; nothing was left to do");
         return Ok(tell(&nothing_left(model), &args.out));
@@ -241,14 +241,14 @@ fn nothing_left(model: Model) -> Recorded {
     }
 }
 
-/// The settings of a run that is to go on, checked against what is asked now, and the fingerprint
-/// of its data.
+/// The settings of a run that is to go on, checked against what is asked now, and where they came
+/// from: the fingerprints of its inputs.
 fn stored(
     model: &str,
     writer: &RunWriter,
     args: &TrainArgs,
     common: &Common,
-) -> Result<(Asked, Option<String>), Failure> {
+) -> Result<(Asked, Table), Failure> {
     let stored = plan::parse(&writer.directory().config()?, "run.toml")?;
     plan::check_same(&stored, &plan::flags(args, common)?)?;
     if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
@@ -257,9 +257,9 @@ fn stored(
             "resume it with the model it was started with",
         ));
     }
-    let hash = stored.get("provenance").and_then(|p| p.get("data-hash"));
-    let hash = hash.and_then(toml::Value::as_str).map(str::to_owned);
-    Ok((plan::typed(&plan::merge(stored, Table::new()))?, hash))
+    let provenance = stored.get("provenance").and_then(toml::Value::as_table);
+    let provenance = provenance.cloned().unwrap_or_default();
+    Ok((plan::typed(&plan::merge(stored, Table::new()))?, provenance))
 }
 
 /// Why a run ended without a finished model, if it did.

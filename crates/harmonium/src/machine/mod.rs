@@ -13,6 +13,7 @@ mod batch;
 mod clamp;
 mod coupling;
 mod layer;
+mod memory;
 mod rewrite;
 mod schedule;
 mod state;
@@ -26,6 +27,7 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
+pub(crate) use memory::{MOST_STEPS, check_memory, filled};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;

@@ -90,6 +90,12 @@ impl Model {
         let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
         let mut last = (0, 0);
         let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
+            if let Some(width) = settings.width.filter(|_| last.1 > 0 && last.1 != total) {
+                let before = last.1;
+                listener.note(&format!(
+                    "the interval is wider than {width} nats after {before} sweeps: once more with {total}"
+                ));
+            }
             last = (done, total);
             listener.at(Work { what: "ln Z", done, total, detail: "" });
         })?;
