@@ -40,7 +40,7 @@ struct Findings {
     seconds: f64,
     score: Score,
     train_score: Score,
-    baseline: (f64, f64),
+    baseline: (f64, Option<f64>),
     samples: Vec<Vec<f64>>,
 }
 
@@ -202,13 +202,14 @@ fn as_text(
     line(&mosaic(samples, IMAGE, TILES, Tone::Grey, ink));
     line("mean log-likelihood of a digit it has not seen, in nats (higher is better):");
     line(&format!(
-        "  this machine        {:8.2} ± {:.2}   exact: ln Z = {:.3} summed over 2^{} states",
+        "  this machine        {:8.2} ± {}   exact: ln Z = {:.3} summed over 2^{} states",
         score.mean,
-        score.data_std_error,
+        render::error(score.data_std_error, 2),
         log_z(score),
         args.hidden
     ));
-    line(&format!("  independent pixels  {:8.2} ± {:.2}", baseline.0, baseline.1));
+    let baseline_error = render::error(baseline.1, 2);
+    line(&format!("  independent pixels  {:8.2} ± {baseline_error}", baseline.0));
     line(&format!(
         "  (on the training digits: {:.2}; a small gap means little overfitting)\n",
         train_score.mean

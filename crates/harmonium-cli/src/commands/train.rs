@@ -10,7 +10,7 @@ use crate::render::progress::{Terminal, listen};
 use harmonium::model::{Blueprint, Training, fitting_binarize, fitting_units};
 use harmonium::progress::Listener;
 use harmonium::run::{
-    About, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
+    About, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
 };
 use harmonium::training::{Learner, Measurements, Stop};
 use harmonium::{Dataset, Model, Plan};
@@ -208,8 +208,13 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
     prepared.inputs.check_same(&provenance)?;
     if let Some(model) = writer.directory().model()? {
+        let told = tell(&nothing_left(model), &args.out);
+        let events = writer.directory().read_events()?.events;
+        if let Ending::Diverged(reason) = Ending::of(&events) {
+            return Ok(diverged(told, &reason));
+        }
         terminal.note("this run has finished; nothing was left to do");
-        return Ok(tell(&nothing_left(model), &args.out));
+        return Ok(told);
     }
     let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(saved) = checkpoint.as_ref().filter(|saved| saved.has_ended()) {
@@ -239,6 +244,15 @@ fn nothing_left(model: Model) -> Recorded {
         measurements: Measurements::default(),
         best_epoch: None,
     }
+}
+
+/// The same of a run that had diverged.
+fn diverged(mut told: Told, reason: &str) -> Told {
+    told.json["stop"] = json!("diverged");
+    told.json["reason"] = json!(reason);
+    let what = format!("this run has diverged: {reason}");
+    told.failure = Some(Failure::new(what, "start another run with a lower `--learning-rate`"));
+    told
 }
 
 /// The settings of a run that is to go on, checked against what is asked now, and where they came
@@ -290,6 +304,9 @@ fn tell(recorded: &Recorded, out: &str) -> Told {
     if let Stop::Observer(reason) = stop {
         text = format!("{text}\nstopped early: {reason}");
         json["reason"] = json!(reason);
+    }
+    if let Stop::Diverged(error) = stop {
+        json["reason"] = json!(error.to_string());
     }
     for found in measurements {
         let (name, value) = (found.name.as_str(), found.value);

@@ -44,6 +44,11 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A standard error in words: of one row or one draw it is unknown, not zero.
+pub(crate) fn error(error: Option<f64>, decimals: usize) -> String {
+    error.map_or("unknown".to_owned(), |error| format!("{error:.decimals$}"))
+}
+
 /// Writes a script as it is.
 pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

@@ -98,7 +98,7 @@ impl Whole {
     fn interrupt(&self, folder: &Path, numbers: &mut Numbers) -> Result<(), String> {
         let out = "interrupted";
         let path = folder.join(out);
-        for again in 0..1 + numbers.below(3) {
+        for again in 0..=numbers.below(3) {
             let mut command = command(folder, self.run, out);
             if again > 0 {
                 command.arg("--resume");

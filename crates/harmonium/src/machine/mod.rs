@@ -131,6 +131,26 @@ impl Machine {
         self.coupled(l, l)
     }
 
+    /// The largest parameter, without its sign; a precision counts as its inverse where that is larger.
+    pub(crate) fn largest_parameter(&self) -> f64 {
+        let largest = |xs: &[f64]| xs.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let own = |x: &f64| if *x == 0.0 { 0.0 } else { x.abs().max(1.0 / x.abs()) };
+        let layers = self.layers.iter().map(|l| {
+            let own = l.own.iter().map(own).fold(0.0, f64::max);
+            largest(&l.bias).max(largest(&l.offset)).max(own)
+        });
+        let couplings = self.couplings.iter().map(|c| largest(c.weights.entries()));
+        layers.chain(couplings).fold(self.constant.abs(), f64::max)
+    }
+
+    /// `value`, which was computed of this machine, if it is finite.
+    pub(crate) fn check_finite(&self, what: &str, value: f64) -> Result<f64, Error> {
+        if value.is_finite() {
+            return Ok(value);
+        }
+        Err(Error::Overflow { what: what.into(), value, largest: self.largest_parameter() })
+    }
+
     /// Number of parameters: biases, own parameters of units and weights.
     pub fn n_parameters(&self) -> usize {
         let own = self.layers.iter().map(|l| l.bias.len() + l.own.len()).sum::<usize>();

@@ -431,6 +431,10 @@ impl Learner for DbnLearner<'_> {
         Checkpoint { body: self.body(), stage: self.stage(), ..self.learner().checkpoint() }
     }
 
+    fn check(&self) -> Result<(), Error> {
+        self.learner().check()
+    }
+
     fn watched(&self) -> Option<Watched<'_>> {
         let watched = self.learner().watched()?;
         Some(Watched { data: self.watched.as_ref(), ..watched })

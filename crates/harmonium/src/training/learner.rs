@@ -143,6 +143,15 @@ pub trait Learner {
     /// Everything that is needed to go on from here.
     fn checkpoint(&self) -> Checkpoint;
 
+    /// Looks at every parameter before a checkpoint is taken: inside an epoch a step need not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Diverged`] if one is not finite.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The machine that can be measured, if the stage learns one.
     fn watched(&self) -> Option<Watched<'_>>;
 

@@ -183,6 +183,23 @@ impl LogPartition {
         }
     }
 
+    /// Refuses numbers that are not finite: nothing could be said with them.
+    fn check(&self, machine: &Machine) -> Result<(), Error> {
+        for (what, value) in [
+            ("ln Z", self.log_z),
+            ("the standard error of ln Z", self.std_error),
+            ("the lower end of ln Z", self.lower),
+            ("the upper end of ln Z", self.upper),
+            (
+                "the number of chains that the weights count as",
+                self.effective_samples.unwrap_or(0.0),
+            ),
+        ] {
+            machine.check_finite(what, value)?;
+        }
+        Ok(())
+    }
+
     /// How wide the interval is.
     pub fn width(&self) -> f64 {
         self.upper - self.lower
@@ -373,6 +390,7 @@ pub fn log_partition(
         search.choose_base()?;
     }
     let mut found = search.run(method, &mut *progress)?;
+    found.check(machine)?;
     let Some(width) = settings.width else { return Ok(found) };
     for _ in 0..DOUBLINGS {
         if found.width() <= width {
@@ -383,6 +401,7 @@ pub fn log_partition(
             break;
         }
         found = search.run(method, &mut *progress)?;
+        found.check(machine)?;
     }
     found.width_reached = Some(found.width() <= width);
     Ok(found)
