@@ -17,6 +17,8 @@ const MAX_RATIO: u64 = 500;
 /// Bytes of memory that one byte of a file may ask for: as many entries as a sparse table may have
 /// for each stored one, at the size of a stored one.
 const MAX_GROWTH: u64 = 1 << 10;
+/// Bytes for names, paths, dimensions and zeros that no stored entry pays for.
+const MAX_SPENT: u64 = 512 << 20;
 /// How much is looked at to recognise a format.
 pub(crate) const HEAD: u64 = 64 << 10;
 /// Room for what is read ahead.
@@ -168,8 +170,11 @@ impl<D: Read + Compressed> Read for Guarded<D> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     parts: u64,
-    bytes: u64,
-    max_bytes: u64,
+    /// Memory that no stored value stands for.
+    spent: u64,
+    /// Memory of values.
+    grown: u64,
+    max_grown: u64,
 }
 
 impl Budget {
@@ -178,8 +183,8 @@ impl Budget {
 
     /// For a file of `file_bytes` bytes.
     pub(crate) fn for_file_of(file_bytes: u64) -> Self {
-        let max_bytes = WATCH_FROM.saturating_add(file_bytes.saturating_mul(MAX_GROWTH));
-        Self { parts: 0, bytes: 0, max_bytes: max_bytes.min(MAX_INFLATED) }
+        let max_grown = WATCH_FROM.saturating_add(file_bytes.saturating_mul(MAX_GROWTH));
+        Self { parts: 0, spent: 0, grown: 0, max_grown: max_grown.min(MAX_INFLATED) }
     }
 
     /// Counts `n` more parts, before they are made.
@@ -192,15 +197,25 @@ impl Budget {
         Err(Error::TooLarge { what, needed: self.parts, unit, limit })
     }
 
-    /// Counts `n` more bytes of memory, before they are taken.
+    /// Counts `n` more bytes of memory besides values, before they are taken: the limit is the
+    /// same for every file.
     pub(crate) fn spend(&mut self, n: u64) -> Result<(), Error> {
-        self.bytes = self.bytes.saturating_add(n);
-        if self.bytes <= self.max_bytes {
-            return Ok(());
-        }
-        let (what, unit, limit) = ("this file", "bytes of memory", self.max_bytes);
-        Err(Error::TooLarge { what, needed: self.bytes, unit, limit })
+        self.spent = self.spent.saturating_add(n);
+        within("this file, besides its values,", self.spent, MAX_SPENT)
     }
+
+    /// Counts `n` more bytes of values, before they are taken: a longer file may hold more.
+    pub(crate) fn grow(&mut self, n: u64) -> Result<(), Error> {
+        self.grown = self.grown.saturating_add(n);
+        within("this file", self.grown, self.max_grown)
+    }
+}
+
+fn within(what: &'static str, needed: u64, limit: u64) -> Result<(), Error> {
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(Error::TooLarge { what, needed, unit: "bytes of memory", limit })
 }
 
 /// Reads up to `n` bytes into `out`, growing it by what arrives; returns how many came.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 
-use super::write::{compressed, deflated_zeros, element, mat, matrix, npy, npz, zip_of};
+use super::write::{compressed, deflated_zeros, element, gz, mat, matrix, npy, npz, zip_of};
 
 /// A struct without elements: `n_names` field names, each of which would get a copy of `n_dims`
 /// dimensions.
@@ -96,6 +96,23 @@ pub(crate) fn arff_entries(n: usize) -> Vec<u8> {
         .into_bytes()
 }
 
+/// `n` rows without entries after one that has one.
+pub(crate) fn svmlight_rows(n: usize) -> Vec<u8> {
+    gz(&[b"1 1:1\n".to_vec(), b"1\n".repeat(n)].concat())
+}
+
+/// The bombs that once took gigabytes, in the sizes that did.
+pub(crate) fn large() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("names by dimensions", mat_names_by_dimensions(20_000, 20_000)),
+        ("names", mat_names(60_000_000)),
+        ("blocks", mat_blocks(30, 200 << 20)),
+        ("long name", mat_long_name(18 << 20)),
+        ("sparse arrays", mat_sparse_arrays(100_000)),
+        ("rows", svmlight_rows(100_000_000)),
+    ]
+}
+
 /// Each bomb in a size that fits into a few megabytes and that a reader must refuse, with its name.
 pub(crate) fn all() -> Vec<(&'static str, Vec<u8>)> {
     vec![
@@ -103,13 +120,14 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("names", mat_names(2_000_000)),
         ("blocks", mat_blocks(3, 128 << 20)),
         ("long name", mat_long_name(18 << 20)),
-        ("sparse arrays", mat_sparse_arrays(100)),
-        ("long paths", mat_long_paths(20_000, 30)),
+        ("sparse arrays", mat_sparse_arrays(200)),
+        ("long paths", mat_long_paths(30_000, 30)),
         ("dimensions", npy_dimensions(30_000)),
         ("long type", npy_long_type(60_000)),
         ("arrays to choose from", npz_arrays(100)),
         ("inflating archive", npz_inflating()),
         ("nominal values", arff_values(1_100_000)),
         ("sparse entries", arff_entries(100_000)),
+        ("rows", svmlight_rows(2_000_000)),
     ]
 }

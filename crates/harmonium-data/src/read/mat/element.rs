@@ -6,7 +6,7 @@
 use super::super::lines::excerpt;
 use super::super::number::{Endian, Kind};
 use super::super::source::{Budget, Guarded, Inflation, fill};
-use super::super::sparse::check_dense;
+use super::super::sparse::{PER_ENTRY, check_dense};
 use super::damaged;
 use crate::Error;
 use std::borrow::Cow;
@@ -313,7 +313,7 @@ impl Parser {
 
     fn characters<'a>(&mut self, elements: &mut Elements<'a>) -> Result<Content<'a>, Error> {
         let (kind, bytes) = elements.next()?;
-        self.budget.spend(2 * bytes.len() as u64)?;
+        self.budget.grow(2 * bytes.len() as u64)?;
         Ok(characters(kind, bytes, self.endian))
     }
 
@@ -329,9 +329,11 @@ impl Parser {
         // MATLAB tags the values of logical sparse arrays as doubles and writes bytes.
         let kind = if bytes.len() == rows.len() / 4 { Kind::U8 } else { kind_of(kind)? };
         let needed = matrix.n_values().unwrap_or(u64::MAX);
-        check_dense(needed, 1, (bytes.len() / kind.size()) as u64)?;
-        let decoded = 2 * (rows.len() + starts.len()) + 4 * (bytes.len() / kind.size());
-        self.budget.spend(needed.saturating_mul(4).saturating_add(decoded as u64))?;
+        let n_stored = (bytes.len() / kind.size()) as u64;
+        check_dense(needed, 1, n_stored)?;
+        let decoded = 2 * (rows.len() + starts.len()) as u64 + 4 * n_stored;
+        self.budget.grow(needed.saturating_mul(4).saturating_add(decoded))?;
+        self.budget.spend(needed.saturating_sub(n_stored.saturating_mul(PER_ENTRY)) * 4)?;
         let indices = |bytes: &[u8]| -> Vec<usize> {
             bytes.chunks_exact(4).map(|b| word(b, endian) as usize).collect()
         };
