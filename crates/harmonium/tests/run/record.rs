@@ -238,7 +238,7 @@ fn a_lost_best_model_is_noticed() {
         bytes[last] ^= 1;
         fs::write(path, bytes).unwrap();
     };
-    let damages: [(&str, &dyn Fn(&Path)); 4] = [
+    let damages: [(&str, Damage<'_>); 4] = [
         ("", &|_| {}),
         ("is missing", &|path| fs::remove_file(path).unwrap()),
         ("has changed since it was written", &flip),
@@ -259,6 +259,9 @@ fn a_lost_best_model_is_noticed() {
         assert_eq!(events(&whole), events(&path), "{says}: the run itself goes on as it was");
     }
 }
+
+/// What happens to a file between two runs.
+type Damage<'a> = &'a dyn Fn(&Path);
 
 /// Says what the lifetimes of such a closure are.
 fn as_training<F>(training: F) -> F
