@@ -1,6 +1,7 @@
 //! One class for each row.
 
 use crate::Error;
+#[cfg(feature = "readers")]
 use crate::hash::ContentHash;
 use std::collections::BTreeMap;
 
@@ -39,6 +40,7 @@ impl Labels {
     }
 
     /// A number that changes with any of them: the classes of the rows, or what they are called.
+    #[cfg(feature = "readers")]
     pub fn fingerprint(&self) -> u64 {
         let mut hash = ContentHash::default();
         self.values.iter().for_each(|&value| hash.word(u64::from(value)));
