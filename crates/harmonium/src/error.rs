@@ -227,6 +227,18 @@ pub enum Error {
         /// Gaussian units in the block.
         n_units: usize,
     },
+    /// A sum of energies that no number can hold.
+    #[error(
+        "{what} is {value}: with parameters up to {largest:.3e} its terms are larger than any number can be (1.8e308)"
+    )]
+    Overflow {
+        /// What was computed.
+        what: String,
+        /// What came out of it.
+        value: f64,
+        /// The largest parameter of the machine, without its sign.
+        largest: f64,
+    },
     /// Layers that should be summed out see each other.
     #[error("layers `{first}` and `{second}` are coupled, so they cannot be summed out together")]
     Coupled {
@@ -253,10 +265,10 @@ pub enum Error {
     },
     /// Training produced a number that is not finite; the machine is the last good one.
     #[error(
-        "training stopped at step {step} (epoch {epoch}): {what}; the machine is as it was before that step"
+        "training stopped at step {step} (epoch {epoch}): {what}; the model is the last good one"
     )]
     Diverged {
-        /// The update that was not applied.
+        /// The update after which it was noticed.
         step: u64,
         /// Its epoch, from 1.
         epoch: u64,
@@ -409,7 +421,7 @@ impl Error {
             Self::Topology { .. } => {
                 "use `Machine` itself for other graphs; every algorithm works on it"
             }
-            Self::Memory { .. } => "use fewer units",
+            Self::Memory { .. } => "use fewer units, chains, samples or temperatures",
             Self::ColumnCount { .. } => {
                 "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
             }
@@ -437,6 +449,9 @@ impl Error {
             }
             Self::Diverges { .. } => {
                 "weaken the couplings between Gaussian units, or raise their precision"
+            }
+            Self::Overflow { .. } => {
+                "weaken couplings and biases: beyond a hundred they decide everything already"
             }
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"

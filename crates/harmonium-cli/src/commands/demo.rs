@@ -40,7 +40,7 @@ struct Findings {
     seconds: f64,
     score: Score,
     train_score: Score,
-    baseline: (f64, f64),
+    baseline: (f64, Option<f64>),
     samples: Vec<Vec<f64>>,
 }
 
@@ -56,8 +56,10 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
     }
     if let Some(out) = &args.out {
         // Asked before the work is done, not after.
-        let run = std::path::Path::new(out).join("run.toml").display().to_string();
-        output::check_free(&run, args.force)?;
+        let run = std::path::Path::new(out).join("run.toml");
+        if !args.force && run.symlink_metadata().is_ok() {
+            return Err(output::taken(&run.display().to_string()));
+        }
     }
     let (train_set, test_set) = data(common)?;
     let mut terminal = Terminal::new(common);
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
     if common.json {
         return render::json(&as_json(&findings, args));
     }
-    render::result(&as_text(&findings, args, &train_set, &test_set))
+    render::picture(&as_text(&findings, args, &train_set, &test_set))
 }
 
 /// Trains once more on all digits, the way `harmonium train` does, and writes the report.
@@ -94,8 +96,8 @@ fn keep(
         ..Asked::default()
     };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let prepared = training::prepare("rbm", asked, terminal)?;
-    training::start(&prepared, out, overwrite, terminal)?;
+    let (prepared, blueprint) = training::prepare("rbm", asked, terminal)?;
+    training::start(&prepared, blueprint, out, overwrite, terminal)?;
     let page = std::path::Path::new(out).join("report.html").display().to_string();
     report::write(out, &page, common)?;
     terminal
@@ -200,13 +202,14 @@ fn as_text(
     line(&mosaic(samples, IMAGE, TILES, Tone::Grey, ink));
     line("mean log-likelihood of a digit it has not seen, in nats (higher is better):");
     line(&format!(
-        "  this machine        {:8.2} ± {:.2}   exact: ln Z = {:.3} summed over 2^{} states",
+        "  this machine        {:8.2} ± {}   exact: ln Z = {:.3} summed over 2^{} states",
         score.mean,
-        score.data_std_error,
+        render::error(score.data_std_error, 2),
         log_z(score),
         args.hidden
     ));
-    line(&format!("  independent pixels  {:8.2} ± {:.2}", baseline.0, baseline.1));
+    let baseline_error = render::error(baseline.1, 2);
+    line(&format!("  independent pixels  {:8.2} ± {baseline_error}", baseline.0));
     line(&format!(
         "  (on the training digits: {:.2}; a small gap means little overfitting)\n",
         train_score.mean

@@ -33,14 +33,17 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     };
     let score = model.score_with(&data, &scoring, &mut terminal)?;
     drop(terminal);
-    if let Some(out) = &args.out {
+    // The score is told even where its rows cannot be written.
+    let written = args.out.as_ref().map_or(Ok(()), |out| {
         let rows = Array2::from_shape_fn((score.n, 1), |(row, _)| score.rows[row]);
-        output::write_values(out, args.force, &rows, None)?;
-    }
+        output::write_values(out, args.force, &rows, None)
+    });
     if common.json {
-        return render::json(&as_json(&score));
+        render::json(&as_json(&score))?;
+    } else {
+        render::result(&as_text(&score))?;
     }
-    render::result(&as_text(&score))
+    written
 }
 
 fn method(word: &str) -> Method {
@@ -57,10 +60,11 @@ fn method(word: &str) -> Method {
 
 fn as_text(score: &Score) -> String {
     let Score { mean, data_std_error, n, rows, .. } = score;
+    let spread = render::error(*data_std_error, 4);
     let bits = score.bits_per_dimension();
     let text = match &score.behind {
         Behind::Exact(log_z) => format!(
-            "mean log-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats (exact; the error is the data's)
+            "mean log-likelihood of {n} rows: {mean:.4} ± {spread} nats (exact; the error is the data's)
   ln Z = {log_z:.6}, {bits:.4} bits per dimension, total {:.4}",
             rows.iter().sum::<f64>()
         ),
@@ -71,11 +75,11 @@ fn as_text(score: &Score) -> String {
         }
         Behind::Drawn { found, log_z } => drawn(found, log_z),
         _ if score.method == Method::Pseudo => format!(
-            "mean log pseudo-likelihood of {n} rows: {mean:.4} ± {data_std_error:.4} nats
+            "mean log pseudo-likelihood of {n} rows: {mean:.4} ± {spread} nats
   each unit given all the others: a score of its own, not a likelihood"
         ),
         _ => format!(
-            "mean free energy of {n} rows: {mean:.4} ± {data_std_error:.4} nats
+            "mean free energy of {n} rows: {mean:.4} ± {spread} nats
   only differences between rows of one model mean something: ln Z is missing"
         ),
     };
@@ -91,13 +95,15 @@ fn as_text(score: &Score) -> String {
 /// Draws of the recognition distribution in words.
 fn drawn(found: &DbnLikelihood, log_z: &LogPartition) -> String {
     let DbnLikelihood { n, n_draws, bound, bound_std_error, estimate, .. } = found;
+    let bound_std_error = render::error(*bound_std_error, 4);
     let LogPartition { log_z: mean, lower, upper, method, bracket, .. } = log_z;
     format!(
         "mean log-likelihood of {n} rows, estimated from below with {n_draws} draws each:
-  variational bound    {bound:.4} ± {bound_std_error:.4} nats
-  importance sampling  {estimate:.4} ± {:.4} nats
-  ln Z of the top RBM = {mean:.4}, between {lower:.4} and {upper:.4} ({method:?}, {bracket:?}); the data's error is {:.4}",
-        found.estimate_std_error, found.data_std_error
+  variational bound    {bound:.4} ± {bound_std_error} nats
+  importance sampling  {estimate:.4} ± {} nats
+  ln Z of the top RBM = {mean:.4}, between {lower:.4} and {upper:.4} ({method:?}, {bracket:?}); the data's error is {}",
+        render::error(found.estimate_std_error, 4),
+        render::error(found.data_std_error, 4)
     )
 }
 
@@ -131,10 +137,10 @@ fn describe(
     };
     format!(
         "{said}
-  {interval}; ± {std_error:.4} is ln Z's and the rows' own, ± {:.4} the data's
+  {interval}; ± {std_error:.4} is ln Z's and the rows' own, ± {} the data's
   {bits:.4} bits per dimension; sums of the rows: {rows}
   {}",
-        score.data_std_error,
+        render::error(score.data_std_error, 4),
         logz::describe(log_z, None).replace('\n', "\n  ")
     )
 }

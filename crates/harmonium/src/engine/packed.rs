@@ -3,7 +3,7 @@
 use super::band::{Band, End, Operand, Scratch, with_scratch};
 use super::{Arithmetic, EngineLayer, Frame};
 use crate::machine::{LayerId, Machine, State};
-use harmonium_kernels::line::{PANEL, TILE, Wide};
+use harmonium_kernels::line::{PANEL, Row, TILE, Wide};
 use harmonium_kernels::means::Means;
 use harmonium_kernels::tables::Tiles;
 
@@ -97,10 +97,22 @@ impl Packed {
         }
     }
 
-    /// Whether all biases are finite: weights that are not drag them along.
+    /// Whether all parameters are finite: one look at every weight.
     pub(crate) fn is_finite(&self) -> bool {
+        let weights = self.bands.iter().flat_map(|band| band.panels.iter().flatten());
+        self.has_finite_biases()
+            && weights.flat_map(|panel| &panel.weights).all(Self::row_is_finite)
+    }
+
+    /// Whether all biases are finite. Where layers are centered, weights that are not drag them along;
+    /// elsewhere they need not.
+    pub(crate) fn has_finite_biases(&self) -> bool {
         // To the end of each layer, which takes less than to look for the first that is not.
         self.layers().iter().all(|l| l.bias.iter().fold(true, |all, b| all & b.is_finite()))
+    }
+
+    fn row_is_finite(row: &Row) -> bool {
+        row.0.iter().fold(true, |all, w| all & w.is_finite())
     }
 
     /// Brings the neighbours of layer `l` into the form the kernels multiply.

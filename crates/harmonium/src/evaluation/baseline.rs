@@ -16,7 +16,7 @@ pub fn independent(
     machine: &Machine,
     train: &Dataset,
     test: &Dataset,
-) -> Result<(f64, f64), Error> {
+) -> Result<(f64, Option<f64>), Error> {
     let visible: Vec<Layer> =
         machine.visible_layers().into_iter().map(|l| machine.layer(l).clone()).collect();
     let mut alone = Machine::new(visible, Vec::new())?;

@@ -16,7 +16,7 @@ use super::likelihood::{Likelihood, weighted_mean};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
-use crate::machine::{Layer, State};
+use crate::machine::{Layer, State, check_memory};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
 use crate::schema::Feed;
@@ -37,15 +37,15 @@ const STATES: usize = 4096;
 pub struct DbnLikelihood {
     /// Weighted mean of the variational bound, in nats.
     pub bound: f64,
-    /// Standard error of that mean over the draws of $q$.
-    pub bound_std_error: f64,
+    /// Standard error of that mean over the draws of $q$; unknown of one draw.
+    pub bound_std_error: Option<f64>,
     /// Weighted mean of the importance-sampled estimate, in nats: itself a lower bound in
     /// expectation.
     pub estimate: f64,
-    /// Standard error of the mean estimate over the draws of $q$, by the delta method.
-    pub estimate_std_error: f64,
-    /// Standard error of the mean estimate, from the spread over the samples.
-    pub data_std_error: f64,
+    /// Standard error of the mean estimate over the draws of $q$, by the delta method; unknown of one draw.
+    pub estimate_std_error: Option<f64>,
+    /// Standard error of the mean estimate, from the spread over the samples; unknown of one sample.
+    pub data_std_error: Option<f64>,
     /// Number of samples.
     pub n: usize,
     /// Draws of $q$ for each.
@@ -97,8 +97,10 @@ pub fn importance(
     }
     let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
     let total: f64 = weights.iter().sum();
-    let error =
-        |v: &[f64]| v.iter().zip(&weights).map(|(v, w)| v * w * w).sum::<f64>().sqrt() / total;
+    let error = |v: &[f64]| {
+        let squares = v.iter().zip(&weights).map(|(v, w)| v * w * w).sum::<f64>();
+        (n_draws > 1).then(|| squares.sqrt() / total)
+    };
     let (estimate, data_std_error) = weighted_mean(&estimates, &weights);
     Ok(DbnLikelihood {
         bound: weighted_mean(&bounds, &weights).0,
@@ -209,10 +211,11 @@ fn check_draws(n_draws: usize) -> Result<(), Error> {
     if n_draws == 0 {
         return Err(Error::Setting { name: "draws", value: "0".into(), range: "at least 1" });
     }
-    Ok(())
+    let bytes = n_draws as f64 * ROWS as f64 * 8.0;
+    check_memory(bytes, || format!("{n_draws} draws for each of {ROWS} rows"))
 }
 
-/// Mean, log-mean-exp, and the variances of both over the draws; none from a single draw.
+/// Mean, log-mean-exp, and the variances of both over the draws, which mean nothing of a single draw.
 fn summary(logs: &[f64]) -> (f64, f64, [f64; 2]) {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;

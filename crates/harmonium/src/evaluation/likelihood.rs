@@ -23,8 +23,8 @@ const ROWS: usize = 256;
 pub struct Likelihood {
     /// Weighted mean over the samples, in nats.
     pub mean: f64,
-    /// Standard error of the mean, from the spread over the samples.
-    pub data_std_error: f64,
+    /// Standard error of the mean, from the spread over the samples; unknown of one sample.
+    pub data_std_error: Option<f64>,
     /// Number of samples.
     pub n: usize,
     /// $\ln Z$.
@@ -71,8 +71,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Standard error of what was estimated: $\ln Z$, and the sums of the rows.
     pub std_error: f64,
-    /// Standard error of the mean, from the spread over the samples.
-    pub data_std_error: f64,
+    /// Standard error of the mean, from the spread over the samples; unknown of one sample.
+    pub data_std_error: Option<f64>,
     /// The mean over these samples is above it, with a margin of 97.5 %.
     pub lower: f64,
     /// And below it, with a margin of 97.5 %.
@@ -123,15 +123,16 @@ pub fn estimate(sums: &Sums, weights: &[f64], log_z: &LogPartition) -> Estimate 
 ///
 /// $$\sqrt{\frac{n}{n - 1} \sum_i \frac{w_i^2}{W^2} (x_i - m)^2}, \qquad n = W^2 / \sum_i w_i^2.$$
 ///
-/// With equal weights $n$ is the number of values, and the variance is divided by $n - 1$. One
-/// value has an error of 0, for want of a better one.
-pub fn weighted_mean(values: &[f64], weights: &[f64]) -> (f64, f64) {
+/// With equal weights $n$ is the number of values, and the variance is divided by $n - 1$. Of one
+/// value the error is unknown: nothing says how far another would be from it.
+pub fn weighted_mean(values: &[f64], weights: &[f64]) -> (f64, Option<f64>) {
     let total: f64 = weights.iter().sum();
     let mean = values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>() / total;
     let spread = values.iter().zip(weights).map(|(v, w)| (w * (v - mean)).powi(2)).sum::<f64>();
     let n = total * total / weights.iter().map(|w| w * w).sum::<f64>();
-    let unbiased = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
-    (mean, (unbiased * spread).sqrt() / total)
+    // A second value of weight 1e-12 says no more than none.
+    let error = (n > 1.0 + 1e-9).then(|| (n / (n - 1.0) * spread).sqrt() / total);
+    (mean, error)
 }
 
 /// The exact mean log-likelihood of a fixed set, measured while training.
@@ -150,7 +151,7 @@ impl<'d> ExactLikelihood<'d> {
 impl Metric for ExactLikelihood<'_> {
     fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
         let likelihood = exact(view.machine()?, self.data)?;
-        let std_error = Some(likelihood.data_std_error);
+        let std_error = likelihood.data_std_error;
         Ok(vec![Measurement { name: self.name.clone(), value: likelihood.mean, std_error }])
     }
 }
@@ -160,16 +161,24 @@ mod tests {
     use super::weighted_mean;
 
     #[test]
+    fn one_value_has_no_known_error() {
+        assert_eq!(weighted_mean(&[3.0], &[2.0]), (3.0, None));
+        assert_eq!(weighted_mean(&[3.0, 7.0], &[0.1, 0.0]).1, None);
+        assert_eq!(weighted_mean(&[3.0, 3.0], &[1.0, 1.0]), (3.0, Some(0.0)));
+    }
+
+    #[test]
     fn equal_weights_give_the_usual_standard_error() {
         let values = [1.0, 2.0, 4.0, 9.0];
         // The sum of squares about 4 is 38, so the variance is 38 / 3.
         let expected = (38.0_f64 / 3.0 / 4.0).sqrt();
         for weight in [1.0, 0.25, 7.0] {
             let (mean, error) = weighted_mean(&values, &[weight; 4]);
+            let error = error.unwrap();
             assert!((mean - 4.0).abs() < 1e-12 && (error - expected).abs() < 1e-12, "{error}");
         }
-        assert_eq!(weighted_mean(&[3.0], &[2.0]), (3.0, 0.0));
         let (mean, error) = weighted_mean(&[1.0, 3.0, 5.0], &[1.0, 1.0, 0.0]);
+        let error = error.unwrap();
         assert!((mean - 2.0).abs() < 1e-12 && (error - 1.0).abs() < 1e-12, "{error}");
     }
 }

@@ -156,8 +156,8 @@ impl<'d> Monitor<'d> {
     ) -> Result<Vec<Measurement>, Error> {
         let machine = sampler.machine();
         let mut found = Vec::new();
-        let mut add = |name, (value, std_error): (f64, f64)| {
-            found.push(Measurement { name, value, std_error: Some(std_error) });
+        let mut add = |name, (value, std_error): (f64, Option<f64>)| {
+            found.push(Measurement { name, value, std_error });
         };
         let train = self.look(sampler, &self.train)?;
         let train_energy = mean_of(&train.energies);
@@ -166,10 +166,8 @@ impl<'d> Monitor<'d> {
             let valid = self.look(sampler, valid)?;
             let energy = mean_of(&valid.energies);
             add(MetricName::FreeEnergy(On::Valid), energy);
-            add(
-                MetricName::FreeEnergyGap,
-                (energy.0 - train_energy.0, energy.1.hypot(train_energy.1)),
-            );
+            let error = energy.1.zip(train_energy.1).map(|(a, b)| a.hypot(b));
+            add(MetricName::FreeEnergyGap, (energy.0 - train_energy.0, error));
             if let Some(logs) = &valid.pseudo {
                 add(MetricName::PseudoLikelihood(On::Valid), mean_of(logs));
             }
@@ -221,7 +219,7 @@ impl<'d> Monitor<'d> {
             found.push(Measurement {
                 name: MetricName::LogLikelihood(on),
                 value: mean - log_z,
-                std_error: Some(error),
+                std_error: error,
             });
         }
         Ok(found)
@@ -380,6 +378,6 @@ fn echoes(sampler: &Sampler, posterior: &State) -> Result<Vec<f64>, Error> {
     Ok((0..echo.n_rows()).map(distance).collect())
 }
 
-fn mean_of(values: &[f64]) -> (f64, f64) {
+fn mean_of(values: &[f64]) -> (f64, Option<f64>) {
     likelihood::weighted_mean(values, &vec![1.0; values.len()])
 }

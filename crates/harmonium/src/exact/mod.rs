@@ -93,8 +93,8 @@ impl Way {
 ///
 /// # Errors
 ///
-/// If it would take more than $2^{30}$ terms, or Gaussian units are coupled so strongly that it
-/// diverges.
+/// If it would take more than $2^{30}$ terms, Gaussian units are coupled so strongly that it
+/// diverges, or parameters are so large that no number can hold it.
 pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
     let x = State::zeros(machine, 1)?;
     Ok(log_sums(machine, &Clamp::none(), &x)?[0])
@@ -112,10 +112,11 @@ pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>,
     let log_sum = |row| {
         let way = Way::new(&folded, clamp, x, row);
         Budget::LIMIT.check(way.log2_terms())?;
-        match way {
-            Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row).map(|p| p.log_sum()),
-            Way::Eliminate(elimination) => Ok(elimination.log_sum()),
-        }
+        let value = match way {
+            Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row)?.log_sum(),
+            Way::Eliminate(elimination) => elimination.log_sum(),
+        };
+        machine.check_finite("the logarithm of a sum over all states", value)
     };
     (0..x.n_rows()).map(log_sum).collect()
 }

@@ -13,6 +13,7 @@ mod batch;
 mod clamp;
 mod coupling;
 mod layer;
+mod memory;
 mod rewrite;
 mod schedule;
 mod state;
@@ -26,6 +27,7 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
+pub(crate) use memory::{MOST_STEPS, check_memory, filled};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;
@@ -127,6 +129,26 @@ impl Machine {
     /// Whether the units of `l` are coupled with each other.
     pub fn has_lateral(&self, l: LayerId) -> bool {
         self.coupled(l, l)
+    }
+
+    /// The largest parameter, without its sign; a precision counts as its inverse where that is larger.
+    pub(crate) fn largest_parameter(&self) -> f64 {
+        let largest = |xs: &[f64]| xs.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let own = |x: &f64| if *x == 0.0 { 0.0 } else { x.abs().max(1.0 / x.abs()) };
+        let layers = self.layers.iter().map(|l| {
+            let own = l.own.iter().map(own).fold(0.0, f64::max);
+            largest(&l.bias).max(largest(&l.offset)).max(own)
+        });
+        let couplings = self.couplings.iter().map(|c| largest(c.weights.entries()));
+        layers.chain(couplings).fold(self.constant.abs(), f64::max)
+    }
+
+    /// `value`, which was computed of this machine, if it is finite.
+    pub(crate) fn check_finite(&self, what: &str, value: f64) -> Result<f64, Error> {
+        if value.is_finite() {
+            return Ok(value);
+        }
+        Err(Error::Overflow { what: what.into(), value, largest: self.largest_parameter() })
     }
 
     /// Number of parameters: biases, own parameters of units and weights.

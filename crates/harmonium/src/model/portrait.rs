@@ -148,7 +148,8 @@ impl Model {
         let cost = |data: &&Dataset| data.n_rows() as f64 * machine.n_parameters() as f64;
         if let Some(data) = data.filter(|data| cost(data) <= SAMPLE_COST) {
             let found = self.score(data, Method::Exact)?;
-            let text = format!("{:.4} ± {:.4} nats", found.mean, found.data_std_error);
+            let error = found.data_std_error.map_or("unknown".to_owned(), |e| format!("{e:.4}"));
+            let text = format!("{:.4} ± {error} nats", found.mean);
             scores.push(("log-likelihood of the training data (exact)".to_owned(), text));
         }
         Ok(scores)

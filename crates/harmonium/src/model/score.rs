@@ -114,7 +114,7 @@ pub struct Score {
     /// The mean score of a row, in nats.
     pub mean: f64,
     /// Standard error of the mean, from the spread over the rows.
-    pub data_std_error: f64,
+    pub data_std_error: Option<f64>,
     /// Number of rows.
     pub n: usize,
     /// Units of the visible layers that the data fills.
@@ -176,19 +176,22 @@ impl Score {
                 } else {
                     found.estimate_std_error
                 };
-                // Both are lower bounds in expectation; nothing here bounds from above.
-                let margin = log_partition::MARGIN * error + (log_z.upper - log_z.log_z);
+                // Both are lower bounds in expectation; nothing here bounds from above. Of one draw
+                // Markov's inequality is all that is known: the chance that the mean of unbiased
+                // weights is 40 times too large is below 2.5 %.
+                let of_draws = error.map_or(40.0_f64.ln(), |e| log_partition::MARGIN * e);
+                let margin = of_draws + (log_z.upper - log_z.log_z);
                 Some((self.mean - margin, None))
             }
             Behind::Nothing => None,
         }
     }
 
-    /// Standard error of what was estimated: $\ln Z$, and the sums of the rows.
-    pub fn std_error(&self) -> f64 {
+    /// Standard error of what was estimated: $\ln Z$, and the sums of the rows; unknown of one draw.
+    pub fn std_error(&self) -> Option<f64> {
         match &self.behind {
-            Behind::Exact(_) | Behind::Nothing => 0.0,
-            Behind::Estimated { estimate, .. } => estimate.std_error,
+            Behind::Exact(_) | Behind::Nothing => Some(0.0),
+            Behind::Estimated { estimate, .. } => Some(estimate.std_error),
             Behind::Drawn { found, .. } if self.method == Method::Bound => found.bound_std_error,
             Behind::Drawn { found, .. } => found.estimate_std_error,
         }

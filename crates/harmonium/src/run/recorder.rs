@@ -15,8 +15,8 @@ use crate::evaluation::monitor::Monitor;
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
-    Best, Checkpoint, Learner, Measurements, Metric, MetricName, Observer, On, Stage, Stop, View,
-    drive,
+    Best, Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Stage,
+    Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
@@ -78,6 +78,10 @@ pub struct Recorder<'w, 'd> {
     best_checksum: Option<String>,
     /// What was measured last.
     measurements: Measurements,
+    /// The model that it was measured of.
+    good: Option<Model>,
+    /// Why the model that all epochs led to is not good, if it is not.
+    diverged: Option<Error>,
     /// The stage that the events speak of.
     stage: Option<Stage>,
     stage_began: bool,
@@ -101,6 +105,8 @@ impl<'w, 'd> Recorder<'w, 'd> {
             best: Best::default(),
             best_checksum: None,
             measurements: Measurements::default(),
+            good: None,
+            diverged: None,
             stage: None,
             stage_began: false,
             ended: false,
@@ -170,7 +176,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             return Ok((Event::Pretraining(told), Measurements::default()));
         }
         let start = Instant::now();
-        let found: Measurements = self.monitor.measure(view)?.into();
+        let found = finite(self.monitor.measure(view), view.report.step, view.epoch())?;
         self.measuring += start.elapsed();
         let (epochs, steps) = view.before();
         let mut told = Epoch::new(epochs + view.epoch(), self.seconds(), &view.report);
@@ -223,6 +229,24 @@ impl<'w, 'd> Recorder<'w, 'd> {
     }
 }
 
+/// What was measured, if all of it is finite; else the run has diverged: the model that it was measured
+/// of is not one to go on from.
+fn finite(
+    found: Result<Vec<Measurement>, Error>,
+    step: u64,
+    epoch: u64,
+) -> Result<Measurements, Error> {
+    let diverged = |what: String| Error::Diverged { step, epoch, what };
+    let found: Measurements = match found {
+        Err(error @ Error::Overflow { .. }) => return Err(diverged(error.to_string())),
+        found => found?.into(),
+    };
+    match found.not_finite() {
+        Some((name, value)) => Err(diverged(format!("`{name}` is {value}"))),
+        None => Ok(found),
+    }
+}
+
 impl Observer for Recorder<'_, '_> {
     fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         self.follow_stage(view.stage())?;
@@ -235,6 +259,10 @@ impl Observer for Recorder<'_, '_> {
         let late = self.follow_best(view, &found)?;
         if !found.is_empty() {
             self.measurements = found;
+            let ((epochs, steps), body) = (view.before(), view.body());
+            let (epoch, step) = (epochs + view.epoch(), steps + view.report.step);
+            let about = About { step, epoch, ..self.recording.about.clone() };
+            self.good = Some(Model { body, about });
         }
         Ok(late.map_or(ControlFlow::Continue(()), ControlFlow::Break))
     }
@@ -257,13 +285,22 @@ impl Observer for Recorder<'_, '_> {
         let seconds = self.seconds();
         match stop {
             Stop::Finished => {
-                if let Body::Dbn(dbn) = learner.body() {
-                    self.measurements = dbn::final_bounds(&dbn, self.recording.train)?.into();
+                let mut measurements = Measurements::default();
+                if learner.stage().is_some()
+                    && let Body::Dbn(dbn) = learner.body()
+                {
+                    let found = dbn::final_bounds(&dbn, self.recording.train);
+                    let progress = learner.progress();
+                    measurements = match finite(found, progress.step, progress.epoch) {
+                        Err(error @ Error::Diverged { .. }) => {
+                            let reason = error.to_string();
+                            self.diverged = Some(error);
+                            return self.writer.append(&Event::Diverged { reason, seconds });
+                        }
+                        found => found?,
+                    };
+                    self.measurements = measurements.clone();
                 }
-                let measurements = match learner.body() {
-                    Body::Dbn(_) => self.measurements.clone(),
-                    _ => Measurements::default(),
-                };
                 self.writer.append(&Event::Finished { seconds, measurements })?;
             }
             Stop::Observer(reason) => {
@@ -328,9 +365,16 @@ impl RunWriter {
         }
         let stop = drive(learner, &mut [&mut recorder], listener)?;
         let seconds = recorder.started.elapsed().as_secs_f64();
+        let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
         let best_epoch = recorder.best.found().map(|b| b.1);
-        let model = Model { body: learner.body(), about: recorder.about(&*learner) };
-        let measurements = recorder.measurements;
+        let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
+        let (measurements, good) = (recorder.measurements, recorder.good);
+        if let Stop::Diverged(_) = stop {
+            // The checkpoint before the first step is there at least.
+            let saved = || Ok(self.directory().last_checkpoint()?.map(|saved| saved.model()));
+            let good = good.map_or_else(saved, |good| Ok::<_, Error>(Some(good)))?;
+            model = good.unwrap_or(model);
+        }
         if stop != Stop::Cancelled {
             self.finish(&model)?;
         }

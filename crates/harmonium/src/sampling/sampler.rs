@@ -50,8 +50,10 @@ enum Learned {
 }
 
 impl Sampler {
-    /// Lays out `machine` for the numbers of an arithmetic.
+    /// Lays out `machine` for the numbers of an arithmetic; in double precision where its parameters
+    /// are too large for another.
     pub fn new(machine: Machine, arithmetic: Arithmetic) -> Self {
+        let arithmetic = if fits_single(&machine) { arithmetic } else { Arithmetic::F64 };
         let copies = vec![1.0; machine.layers().len()];
         Self::with_copies(machine, arithmetic, &copies)
     }
@@ -78,7 +80,7 @@ impl Sampler {
             return &self.machine;
         };
         // Numbers that ran away are not written back: the machine is then the last good one.
-        if !packed.is_finite() {
+        if now.get().is_none() && !packed.is_finite() {
             return &self.machine;
         }
         now.get_or_init(|| {
@@ -99,10 +101,12 @@ impl Sampler {
         self.engine.arithmetic()
     }
 
-    /// Replaces the machine. Where the graph is another one, everything is laid out anew, and every
+    /// Replaces the machine. Where the graph is another one, or its parameters are too large for the
+    /// arithmetic, everything is laid out anew, and every
     /// layer counts what it receives once.
     pub fn set_machine(&mut self, machine: Machine) {
-        if same_graph(&self.machine, &machine) {
+        let fits = self.arithmetic() == Arithmetic::F64 || fits_single(&machine);
+        if fits && same_graph(&self.machine, &machine) {
             self.machine = machine;
             self.engine.refresh(&self.machine);
             self.learned = Learned::Nothing;
@@ -130,6 +134,24 @@ impl Sampler {
             self.learned = Learned::Ahead(OnceLock::new());
         }
         self.engine.packed_mut()
+    }
+
+    /// Whether all parameters are finite; those of the machine itself always are.
+    pub(crate) fn is_finite(&self) -> bool {
+        let ahead = |now: &OnceLock<Machine>| now.get().is_none();
+        let unseen = matches!(&self.learned, Learned::Ahead(now) if ahead(now));
+        !unseen || self.engine.packed().is_none_or(Packed::is_finite)
+    }
+
+    /// Gives up what the engine has learned since somebody last asked for the machine.
+    pub(crate) fn fall_back(&mut self) {
+        if let Learned::Ahead(now) = &mut self.learned {
+            if let Some(seen) = now.take() {
+                self.machine = seen;
+            }
+            self.learned = Learned::Nothing;
+            self.engine.refresh(&self.machine);
+        }
     }
 
     /// Takes up what the layout of an earlier run knew beyond the machine that it wrote, which is
@@ -162,6 +184,13 @@ impl Sampler {
     pub fn products(&self, l: LayerId) -> Option<impl FnMut(&mut State, &mut [Wide]) + '_> {
         self.engine.packed().map(|packed| packed.products(l))
     }
+}
+
+/// Whether sums over all units stay far below what single precision can hold.
+fn fits_single(machine: &Machine) -> bool {
+    const FAR_BELOW: f64 = 1e30;
+    let n_entries: usize = machine.layers().iter().map(crate::machine::Layer::len).sum();
+    machine.largest_parameter() * n_entries as f64 <= FAR_BELOW
 }
 
 /// Whether two machines have the same layers and couplings, whatever their parameters are.

@@ -63,21 +63,12 @@ pub fn drive(
         if learner.is_parallel() != awake.is_some() {
             awake = if learner.is_parallel() { Awake::new() } else { None };
         }
-        let report = match learner.step() {
-            Ok(report) => report,
+        match turn(learner, observers, listener) {
+            Ok(None) => {}
+            Ok(Some(stop)) => break stop,
             Err(error @ Error::Diverged { .. }) => break Stop::Diverged(error),
             Err(error) => return Err(error),
-        };
-        let view = View { learner: &*learner, report };
-        let mut stop = observe(&view, observers)?;
-        tell(&view, observers, listener);
-        if listener.cancelled() && !learner.is_done() {
-            stop = stop.or(Some(Stop::Cancelled));
         }
-        if let Some(stop) = stop {
-            break stop;
-        }
-        keep(&*learner, report, observers)?;
     };
     drop(awake);
     let states = states_of(observers);
@@ -86,6 +77,27 @@ pub fn drive(
         observer.ended(&*learner, &stop, &last)?;
     }
     Ok(stop)
+}
+
+/// One step, and what follows from it: the reason to stop, if there is one.
+fn turn(
+    learner: &mut dyn Learner,
+    observers: &mut [&mut dyn Observer],
+    listener: &mut dyn Listener,
+) -> Result<Option<Stop>, Error> {
+    let report = learner.step()?;
+    let view = View { learner: &*learner, report };
+    let mut stop = observe(&view, observers)?;
+    tell(&view, observers, listener);
+    if listener.cancelled() && !learner.is_done() {
+        stop = stop.or(Some(Stop::Cancelled));
+    }
+    if stop.is_some() {
+        learner.check()?;
+        return Ok(stop);
+    }
+    keep(&*learner, report, observers)?;
+    Ok(None)
 }
 
 /// Shows a step to every observer, whatever the first of them says.
@@ -116,6 +128,7 @@ fn keep(
     let view = View { learner, report };
     let wanted: Vec<bool> = observers.iter_mut().map(|o| o.wants_checkpoint(&view)).collect();
     if wanted.contains(&true) {
+        learner.check()?;
         let checkpoint = with_states(learner.checkpoint(), &states_of(observers));
         for (observer, wanted) in observers.iter_mut().zip(wanted) {
             if wanted {

@@ -204,6 +204,10 @@ impl Learner for Pretrained<'_> {
         Checkpoint { body: self.body(), stage: self.stage(), state, ..inner }
     }
 
+    fn check(&self) -> Result<(), Error> {
+        self.trainer.check()
+    }
+
     fn watched(&self) -> Option<Watched<'_>> {
         // A stage is a place to start from: only the whole machine is worth measuring.
         (self.at == self.stages.len()).then(|| self.current())

@@ -1,7 +1,7 @@
 //! Everything that learns, seen from outside.
 //!
 //! A [`Learner`] makes one update at a time and can say at any moment where it is, what it has
-//! learned and what it needs to go on. [`drive`] runs every learner, with the same observers, to its
+//! learned and what it needs to go on. [`drive`](super::drive) runs every learner, with the same observers, to its
 //! end: a machine, a stack of stages, a deep belief network.
 
 use crate::error::Error;
@@ -142,6 +142,15 @@ pub trait Learner {
 
     /// Everything that is needed to go on from here.
     fn checkpoint(&self) -> Checkpoint;
+
+    /// Looks at every parameter before a checkpoint is taken: inside an epoch a step need not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Diverged`] if one is not finite.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The machine that can be measured, if the stage learns one.
     fn watched(&self) -> Option<Watched<'_>>;

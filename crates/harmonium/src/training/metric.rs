@@ -148,6 +148,13 @@ impl Measurements {
         self.get(name).map(|m| m.value)
     }
 
+    /// The first value or standard error that is not finite, with the name of its metric.
+    pub fn not_finite(&self) -> Option<(&MetricName, f64)> {
+        let numbers = |m: &Measurement| [m.value, m.std_error.unwrap_or(0.0)];
+        let wrong = |m: &Measurement| numbers(m).into_iter().find(|x| !x.is_finite());
+        self.0.iter().find_map(|m| Some((&m.name, wrong(m)?)))
+    }
+
     /// All measurements.
     pub fn iter(&self) -> std::slice::Iter<'_, Measurement> {
         self.0.iter()

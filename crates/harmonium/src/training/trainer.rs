@@ -5,7 +5,7 @@ use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::Plan;
-use crate::engine::{EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
+use crate::engine::{Arithmetic, EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Deferred, Deferring, Snapshot};
 use crate::exact;
@@ -198,8 +198,7 @@ impl<'d> Trainer<'d> {
             let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
             velocity.weights = learner.weight_velocity(graph, packed);
-            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
-            state.nest("optimizer", Sgd::from_velocity(slices).export());
+            state.nest("optimizer", Sgd::snapshot(velocity.into_slices()));
             let mut engine = Snapshot::default();
             for (name, values) in packed.export(graph) {
                 engine.insert(name, values);
@@ -295,9 +294,11 @@ impl<'d> Trainer<'d> {
             None => learner.step(packed, sides, &rates),
             Some(reduce) => learner.step_reduced(packed, sides, &rates, reduce.as_mut())?,
         };
-        if !packed.is_finite() {
-            let what = "a parameter became a number that is not finite".into();
-            return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
+        // The weights are known by their squares, at the latest after the last batch of an epoch.
+        let has_finite_weights = !rates.norms || squares.is_finite();
+        if !has_finite_weights || !packed.has_finite_biases() {
+            self.sampler.fall_back();
+            return Err(Self::ran_away(progress));
         }
         for (activity, mean) in self.activity.iter_mut().zip(&learner.means[0]) {
             activity.copy_from_slice(mean);
@@ -312,6 +313,12 @@ impl<'d> Trainer<'d> {
         }
         let [gradient_norm, update_ratio] = self.norms;
         self.finish_step(progress, rate, gradient_norm, update_ratio)
+    }
+
+    /// The error of a parameter that is too large to go on with.
+    fn ran_away(progress: Progress) -> Error {
+        let what = "a parameter, or its square, became a number that is not finite".into();
+        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
     /// Sweeps and variates of one side.
@@ -375,6 +382,7 @@ impl<'d> Trainer<'d> {
             centered_mean: &centered_mean,
             rate,
             momentum: self.plan.momentum.at(progress),
+            largest: largest_parameter(self.sampler.arithmetic()),
         };
         let rate_of_offsets = if self.plan.center { self.plan.offset_rate } else { 0.0 };
         let optimizer = self.optimizer.as_mut();
@@ -386,8 +394,7 @@ impl<'d> Trainer<'d> {
             Ok::<_, Error>(moved)
         })?;
         let Some([gradient_norm, update_ratio]) = moved else {
-            let what = "the gradient holds a number that is not finite".into();
-            return Err(Error::Diverged { step: progress.step, epoch: self.epoch + 1, what });
+            return Err(Self::ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
@@ -478,6 +485,10 @@ impl Learner for Trainer<'_> {
         self.checkpoint()
     }
 
+    fn check(&self) -> Result<(), Error> {
+        if self.sampler.is_finite() { Ok(()) } else { Err(Self::ran_away(self.progress())) }
+    }
+
     fn watched(&self) -> Option<Watched<'_>> {
         Some(self.current())
     }
@@ -504,12 +515,23 @@ pub(super) struct Ascent<'a> {
     pub(super) centered_mean: &'a [Vec<f64>],
     pub(super) rate: f64,
     pub(super) momentum: f64,
+    /// The largest parameter that can be computed with.
+    pub(super) largest: f64,
+}
+
+/// The largest parameter that an arithmetic can compute with: where it multiplies in double
+/// precision, one whose square still leaves room for sums.
+pub(super) fn largest_parameter(arithmetic: Arithmetic) -> f64 {
+    match arithmetic {
+        Arithmetic::F64 => 1e150,
+        Arithmetic::F32 | Arithmetic::I16 => f64::from(f32::MAX),
+    }
 }
 
 impl Ascent<'_> {
     /// Adds the penalties to the gradient of the likelihood and moves the machine: the norm of the
     /// gradient, and that of the update of the weights over that of the weights. Nothing moves, and
-    /// nothing is returned, if a number is not finite.
+    /// nothing is returned, if a number is not finite or a parameter would become too large.
     pub(super) fn apply(
         &self,
         machine: &mut Machine,
@@ -521,7 +543,7 @@ impl Ascent<'_> {
         let norm = gradient.norm();
         optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
         let update = &*gradient;
-        if !norm.is_finite() || !update.is_finite() {
+        if !norm.is_finite() || outgrows(machine, update, self.largest) {
             return Ok(None);
         }
         let ratio = update_ratio(machine, update);
@@ -562,6 +584,22 @@ fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error
         machine.clone_from(&before);
     }
     refused
+}
+
+/// Whether an update holds a number that is not finite, or would make a bias or a weight larger than
+/// `largest`.
+fn outgrows(machine: &Machine, update: &Moments, largest: f64) -> bool {
+    let fits = |values: &[f64], moves: &[f64]| {
+        let sums = values.iter().zip(moves).map(|(x, u)| x + u);
+        // To the end, which takes less than to look for the first that does not fit.
+        sums.fold(true, |all, x| all & (x.abs() <= largest))
+    };
+    let mut layers = machine.layers().iter().zip(&update.bias);
+    let mut couplings = machine.couplings().iter().zip(&update.weights);
+    let own = update.own.iter().flatten().all(|u| u.is_finite());
+    !(own
+        && layers.all(|(l, u)| fits(&l.bias, u))
+        && couplings.all(|(c, u)| fits(c.weights.entries(), u)))
 }
 
 /// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.

@@ -17,7 +17,7 @@ use super::dbn::check_refinement;
 use super::driver::{Stop, drive};
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::Plan;
-use super::trainer::{Ascent, purpose};
+use super::trainer::{Ascent, largest_parameter, purpose};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{Context, Deferring, Side, Snapshot};
@@ -229,6 +229,7 @@ impl<'d> UpDown<'d> {
             centered_mean: &[],
             rate: learning_rate,
             momentum: self.plan.momentum.at(progress),
+            largest: largest_parameter(Arithmetic::F32),
         };
         let Self { sampler, top: of_top, generative, recognition, .. } = self;
         let moved = sampler.change(|dbn| {

@@ -210,11 +210,11 @@ fn scores_of_rows_are_sums_over_paths() {
         });
         let expected = expected.sum::<f64>() / exact.len() as f64;
         let tolerance = |error: f64| 4.0 * error + 1e-9;
-        let error = bound.std_error();
+        let error = bound.std_error().unwrap();
         assert!((bound.mean - expected).abs() < tolerance(error), "{name}: bound {error}");
-        let error = importance.std_error();
+        let error = importance.std_error().unwrap();
         assert!((importance.mean - mean).abs() < tolerance(error), "{name}: importance {error}");
-        assert!(bound.mean < mean + tolerance(bound.std_error()), "{name}");
+        assert!(bound.mean < mean + tolerance(bound.std_error().unwrap()), "{name}");
         for score in [&bound, &importance] {
             let (lower, upper) = score.interval().unwrap();
             assert!(lower <= mean + 1e-9 && upper.is_none(), "{name}: {lower} above {mean}");
@@ -223,7 +223,7 @@ fn scores_of_rows_are_sums_over_paths() {
             let n = score.rows.len() as f64;
             let spread: f64 = score.rows.iter().map(|r| (r - score.mean).powi(2)).sum();
             let expected = (spread / (n - 1.0) / n).sqrt();
-            assert_close(expected, score.data_std_error, 1e-9, name);
+            assert_close(expected, score.data_std_error.unwrap(), 1e-9, name);
         }
         for method in [Method::Ais, Method::Pseudo, Method::FreeEnergy] {
             assert!(matches!(model.score(&data, method), Err(Error::Topology { .. })), "{name}");
@@ -258,5 +258,13 @@ fn labelled_rows_are_scored_with_their_labels() {
     assert!((rate - wrong.count() as f64 / 8.0).abs() <= 1.0 / 8.0, "{rate}");
     assert_eq!(model.score(&dataset(&states), Method::Exact).unwrap().error_rate, None);
     let one_row = Dataset::from_array(arr2(&[[0.0, 1.0, 0.0]]).view()).unwrap();
-    assert_eq!(model.score(&one_row, Method::Exact).unwrap().data_std_error, 0.0);
+    assert_eq!(model.score(&one_row, Method::Exact).unwrap().data_std_error, None);
+    let one_draw = Scoring { method: Method::Importance, draws: 1, ..Scoring::default() };
+    for method in [Method::Importance, Method::Bound] {
+        let scoring = Scoring { method, ..one_draw.clone() };
+        let score = model.score_with(&one_row, &scoring, &mut Silent).unwrap();
+        assert_eq!((score.std_error(), score.data_std_error), (None, None));
+        let (lower, upper) = score.interval().unwrap();
+        assert!(lower.is_finite() && lower < score.mean && upper.is_none(), "{lower}");
+    }
 }

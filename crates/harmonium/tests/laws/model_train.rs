@@ -11,11 +11,12 @@ use harmonium::optim::Schedule;
 use harmonium::progress::{Listener, Silent, Work};
 use harmonium::run::{About, Model, Overwrite, RunDirectory, write_uai};
 use harmonium::training::{
-    DbnLearner, Learner, Numbers, Pretrained, Rule, Trainer, drive, initialise,
+    DbnLearner, Every, Learner, Numbers, Pretrained, Rule, Trainer, drive, initialise,
 };
 use harmonium::units::Units;
 use harmonium::{Binarize, Dataset, DbnShape, Error, Method, Plan, Sweeps, exact};
 use ndarray::Array2;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 fn bars() -> Dataset {
@@ -154,6 +155,50 @@ fn divergence_leaves_the_last_good_model() {
         }
     }
     assert!(diverged >= 10, "only {diverged} trainings diverged");
+}
+
+/// Weights that run away where nothing is centered leave the biases as they are; every model that an
+/// epoch shows, and the one that is left, is finite all the same.
+#[test]
+fn weights_that_run_away_without_centering_are_noticed() {
+    let data = bars();
+    let mut diverged = 0;
+    for precision in [Numbers::F64, Numbers::F32, Numbers::I16] {
+        for rule in [Rule::Pcd, Rule::Cd, Rule::Exact] {
+            for (learning_rate, l2) in [(0.01, 1000.0), (1e5, 1.0), (1e30, 0.0)] {
+                let plan =
+                    Plan { learning_rate, l2, center: false, epochs: 40, rule, precision, ..few() };
+                let what = format!("{precision:?}, {rule:?}, a rate of {learning_rate:e}, {l2}");
+                let blueprints = [
+                    Blueprint::from(Rbm::binary(9, 4).unwrap()),
+                    Blueprint::from(Dbm::binary(9, &[4, 3]).unwrap()),
+                    Blueprint::from(DbnShape::binary(9, &[4, 3])),
+                ];
+                for blueprint in blueprints {
+                    let mut seen = Every::new(1, |view| {
+                        let report = view.report;
+                        assert!(report.gradient_norm.is_finite(), "{what}: {report:?}");
+                        assert!(report.update_ratio.is_finite(), "{what}: {report:?}");
+                        assert!(parts_are_finite(&view.body()), "{what}: epoch {}", view.epoch());
+                        ControlFlow::Continue(())
+                    });
+                    let training = Training::new(blueprint, &data, &plan);
+                    let model = match training.run(&mut [&mut seen], &mut Silent) {
+                        Ok(model) => model,
+                        Err(failed) => {
+                            diverged += 1;
+                            let error = &failed.error;
+                            assert!(matches!(error, Error::Diverged { .. }), "{what}: {error}");
+                            *failed.model.expect("the last good model")
+                        }
+                    };
+                    assert!(parts_are_finite(&model.body), "{what}");
+                    assert!(Model::from_bytes(&model.to_bytes().unwrap()).is_ok(), "{what}");
+                }
+            }
+        }
+    }
+    assert!(diverged >= 40, "only {diverged} trainings diverged");
 }
 
 /// Stops after a number of epochs.

@@ -216,9 +216,6 @@ impl Listener for Notes {
     }
 }
 
-/// What is said of the best model after something was done to its file.
-type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
-
 #[test]
 fn a_lost_best_model_is_noticed() {
     let plan =
@@ -241,7 +238,7 @@ fn a_lost_best_model_is_noticed() {
         bytes[last] ^= 1;
         fs::write(path, bytes).unwrap();
     };
-    let damages: [Damage<'_>; 4] = [
+    let damages: [(&str, Damage<'_>); 4] = [
         ("", &|_| {}),
         ("is missing", &|path| fs::remove_file(path).unwrap()),
         ("has changed since it was written", &flip),
@@ -262,6 +259,9 @@ fn a_lost_best_model_is_noticed() {
         assert_eq!(events(&whole), events(&path), "{says}: the run itself goes on as it was");
     }
 }
+
+/// What happens to a file between two runs.
+type Damage<'a> = &'a dyn Fn(&Path);
 
 /// Says what the lifetimes of such a closure are.
 fn as_training<F>(training: F) -> F

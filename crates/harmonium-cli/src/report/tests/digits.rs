@@ -53,7 +53,7 @@ fn digits_run(epochs: u64) -> Contents {
     let training = Training::new(Rbm::binary(64, N_HIDDEN).unwrap(), &data, &plan);
     let model = training.run(&mut [&mut kept], &mut Silent).unwrap();
     let score = model.score(&valid, Method::Exact).unwrap();
-    let score = format!("{:.2} ± {:.2} nats", score.mean, score.data_std_error);
+    let score = format!("{:.2} ± {:.2} nats", score.mean, score.data_std_error.unwrap());
     let Portrait { filters, weights, activities, data_samples, model_samples } =
         model.portrait(Some(&data), 0, None, &mut Silent).unwrap();
     let ending = Ending::Finished;

@@ -103,6 +103,11 @@ pub(crate) struct Squares {
 }
 
 impl Squares {
+    /// Whether all are: the squares of a number that is not finite, or whose square is not, are not.
+    pub(crate) fn is_finite(&self) -> bool {
+        [self.gradient, self.update, self.weights].iter().all(|x| x.is_finite())
+    }
+
     fn add(&mut self, other: Self) {
         self.gradient += other.gradient;
         self.update += other.update;

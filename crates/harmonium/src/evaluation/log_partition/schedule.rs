@@ -96,7 +96,8 @@ pub(super) fn measure(search: &Search, report: &mut Report<'_>) -> Result<Schedu
         report.add(CHAINS);
         let mean = moves.iter().sum::<f64>() / CHAINS as f64;
         let spread = moves.iter().map(|m| (m - mean).powi(2)).sum::<f64>();
-        steps.push((spread / (CHAINS - 1) as f64).sqrt());
+        let step = (spread / (CHAINS - 1) as f64).sqrt();
+        steps.push(machine.check_finite("the spread of the weights of annealing", step)?);
     }
     Ok(Schedule::new(&steps))
 }
