@@ -66,6 +66,9 @@ fn a_run_that_diverged_says_so() {
         "dbn digits --hidden 16,8 --epochs 3 --learning-rate 1e30",
         "rbm digits --hidden 16 --epochs 5 --learning-rate 1e30 --labels labels.csv",
         "rbm kinds.csv --visible categorical --hidden 8 --epochs 5 --learning-rate 1e30",
+        "dbm digits --hidden 16,8 --epochs 5 --no-center --learning-rate 1e30",
+        "rbm digits --hidden 16 --epochs 5 --no-center --learning-rate 1e30 --labels labels.csv",
+        "rbm kinds.csv --visible categorical --hidden 8 --epochs 5 --no-center --learning-rate 1e30",
         "rbm real.csv --visible gaussian --hidden 8 --epochs 5 --learning-rate 1e30",
     ]
     .into_iter()
