@@ -299,7 +299,7 @@ impl<'d> Trainer<'d> {
         let has_finite_weights = !rates.norms || squares.is_finite();
         if !has_finite_weights || !packed.has_finite_biases() {
             self.sampler.fall_back();
-            return Err(self.ran_away(progress));
+            return Err(ran_away(progress));
         }
         for (activity, mean) in self.activity.iter_mut().zip(&learner.means[0]) {
             activity.copy_from_slice(mean);
@@ -314,12 +314,6 @@ impl<'d> Trainer<'d> {
         }
         let [gradient_norm, update_ratio] = self.norms;
         self.finish_step(progress, rate, gradient_norm, update_ratio)
-    }
-
-    /// The error of a parameter that is too large to go on with.
-    fn ran_away(&self, progress: Progress) -> Error {
-        let what = "a parameter, or its square, became a number that is not finite".into();
-        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
     /// Sweeps and variates of one side.
@@ -395,7 +389,7 @@ impl<'d> Trainer<'d> {
             Ok::<_, Error>(moved)
         })?;
         let Some([gradient_norm, update_ratio]) = moved else {
-            return Err(self.ran_away(progress));
+            return Err(ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
@@ -487,7 +481,7 @@ impl Learner for Trainer<'_> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if self.sampler.is_finite() { Ok(()) } else { Err(self.ran_away(self.progress())) }
+        if self.sampler.is_finite() { Ok(()) } else { Err(ran_away(self.progress())) }
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
@@ -505,6 +499,12 @@ impl Learner for Trainer<'_> {
 fn norms(squares: Squares) -> [f64; 2] {
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
     [squares.gradient.sqrt(), ratio]
+}
+
+/// The error of a parameter that is too large to go on with.
+fn ran_away(progress: Progress) -> Error {
+    let what = "a parameter, or its square, became a number that is not finite".into();
+    Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
 }
 
 /// How a gradient moves a machine.
