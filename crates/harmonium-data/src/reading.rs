@@ -103,7 +103,7 @@ mod opened {
         ///
         /// # Errors
         ///
-        /// Those of [`open`] and of [`Dataset::new`].
+        /// Those of [`open()`] and of [`Dataset::new`].
         pub fn open(&self, spec: &str) -> Result<Opened, Error> {
             let (options, asked) = (self.options()?, self.binarize()?);
             let mut reading = self.clone();

@@ -50,7 +50,7 @@ impl Moments {
     /// Adds the statistics of each row with its weight.
     ///
     /// Layers that hold means stand for independent units: a Gaussian one then has the second
-    /// moment $m^2 + 1/\gamma$ ([`Units::own_spread`]), and a unit has no moment with itself to correct.
+    /// moment $m^2 + 1/\gamma$ (`Units::own_spread`), and a unit has no moment with itself to correct.
     pub fn add(&mut self, machine: &Machine, x: &State, weights: &[f64]) {
         let rows = MomentRows::new(machine, x, weights);
         for l in machine.layer_ids() {

@@ -1,7 +1,7 @@
 //! Everything that learns, seen from outside.
 //!
 //! A [`Learner`] makes one update at a time and can say at any moment where it is, what it has
-//! learned and what it needs to go on. [`drive`] runs every learner, with the same observers, to its
+//! learned and what it needs to go on. [`drive`](super::drive) runs every learner, with the same observers, to its
 //! end: a machine, a stack of stages, a deep belief network.
 
 use crate::error::Error;
