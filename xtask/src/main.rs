@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask test` is what has to pass: formatting, lints, tests, doctests and docs.
 //! `cargo xtask laws` runs the laws over every graph of every kind of unit, in their long form.
+//! `cargo xtask attack` runs thousands of hostile and unlucky cases against the program.
 //! `cargo xtask sanitize` runs the kernels' tests with every access to memory checked.
 //! `cargo xtask bench NAME` and `cargo xtask reproduce NAME` run the longer things.
 
@@ -18,6 +19,9 @@ const HELP: &str = "usage:
   cargo xtask laws [NAME ...]   the laws over every graph of every kind of unit, with
                                 all seeds and sizes (HARMONIUM_LAWS=all); `test` runs
                                 them over a covering set
+  cargo xtask attack [NAME ...] mutated models, extreme flags, special files, bombs and
+                                interrupted runs, thousands of each (HARMONIUM_ATTACK=long);
+                                `test` tries some of them
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     let done = match words[..] {
         ["test"] => test(),
         ["laws", ref names @ ..] => laws(names),
+        ["attack", ref names @ ..] => attack(names),
         ["sanitize"] => sanitize(),
         ["reproduce", "kill-and-resume"] => kill_and_resume(),
         ["bench" | "reproduce", ..] => return bench(&words),
@@ -86,6 +91,17 @@ fn laws(names: &[&str]) -> bool {
     let mut args = vec!["test", "--package", "harmonium", "--test", "laws", "--no-fail-fast", "--"];
     args.extend(names);
     let steps = Steps::of(&[Step::cargo("laws", &args).with("HARMONIUM_LAWS", "all")]);
+    steps.report();
+    steps.passed()
+}
+
+/// Hostile cases against the program, one sort after the other so that the clock is fair, with the counts
+/// of those that held; or those sorts whose names contain one of `names`.
+fn attack(names: &[&str]) -> bool {
+    let mut args = vec!["test", "--package", "harmonium-cli", "--test", "attack", "--no-fail-fast"];
+    args.extend(["--", "--nocapture", "--test-threads", "1"]);
+    args.extend(names);
+    let steps = Steps::of(&[Step::cargo("attack", &args).with("HARMONIUM_ATTACK", "long")]);
     steps.report();
     steps.passed()
 }

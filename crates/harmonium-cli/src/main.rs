@@ -23,13 +23,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("{failure}");
+            render::aside(&failure.to_string());
             ExitCode::from(2)
         }
     }
 }
 
 fn run() -> Result<(), Failure> {
+    render::progress::keep_ignored();
     let Some(Cli { common, command }) = args::parse()? else { return Ok(()) };
     common.on_threads(|| match &command {
         Command::Demo(args) => commands::demo::run(args, &common),

@@ -34,15 +34,36 @@ impl Kind {
     }
 }
 
-/// Fails early where a file is that must not be replaced.
+/// Fails early where a file is that must not be replaced, where a folder has its name, or where the
+/// folder it goes into is missing: before the work, not after.
 pub(crate) fn check_free(path: &str, force: bool) -> Result<(), Failure> {
-    if !force && Path::new(path).exists() {
+    let file = Path::new(path);
+    // A link that points nowhere is there, too.
+    if !force && file.symlink_metadata().is_ok() {
+        return Err(taken(path));
+    }
+    if file.is_dir() {
         return Err(Failure::new(
-            format!("`{path}` is there already"),
-            "choose another name, or replace it with `--force`",
+            format!("`{path}` is a folder"),
+            "name the file that is to be written",
+        ));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Failure::new(
+            format!("`{path}` cannot be written: there is no folder `{}`", folder.display()),
+            "make the folder first, or choose another one",
         ));
     }
     Ok(())
+}
+
+/// Something is there that must not be replaced.
+pub(crate) fn taken(path: &str) -> Failure {
+    Failure::new(
+        format!("`{path}` is there already"),
+        "choose another name, or replace it with `--force`",
+    )
 }
 
 /// Writes samples of a model: pictures of the shape that it remembers.

@@ -7,12 +7,16 @@ use crate::args::Common;
 use crate::args::data::DataArgs;
 use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
+use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::model::Blueprint;
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
+use harmonium::optim::Schedule;
 use harmonium::units::Units;
 use harmonium::{DbnShape, Plan};
 use harmonium_data::{Opened, Reading, Visible};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -29,6 +33,49 @@ pub(crate) struct Asked {
     pub(crate) precision: Option<String>,
     pub(crate) settings: TrainSettings,
     pub(crate) reading: Reading,
+}
+
+/// Everything a run reads.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    /// What is learned, with its labels.
+    pub(crate) data: Opened,
+    /// Fingerprint of the file of labels.
+    pub(crate) labels: Option<u64>,
+    /// What the training is watched with.
+    pub(crate) valid: Option<Opened>,
+}
+
+impl Inputs {
+    /// The fingerprint of each input, under its name in `run.toml`.
+    pub(crate) fn fingerprints(&self) -> Vec<(&'static str, String)> {
+        let valid = self.valid.as_ref().map(|valid| valid.about.content_hash);
+        let data = Some(self.data.about.content_hash);
+        let all = [("data-hash", data), ("labels-hash", self.labels), ("valid-hash", valid)];
+        let written = |(key, hash): (_, Option<u64>)| Some((key, format!("{:016x}", hash?)));
+        all.into_iter().filter_map(written).collect()
+    }
+
+    /// Refuses inputs that are not those a run was started with.
+    pub(crate) fn check_same(&self, provenance: &Table) -> Result<(), Failure> {
+        for (key, found) in self.fingerprints() {
+            let was = provenance.get(key).and_then(Value::as_str);
+            if was.is_some_and(|was| was != found) {
+                let what = match key {
+                    "labels-hash" => "the labels are",
+                    "valid-hash" => "the validation data is",
+                    _ => "the data is",
+                };
+                return Err(Failure::new(
+                    format!(
+                        "{what} not what the run was started with: the fingerprint has changed"
+                    ),
+                    "put the old file back, or start another run",
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The flags that were given, as a table.
@@ -74,8 +121,13 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// The flags that are keys of configuration files.
+fn all_flags() -> Command {
+    DataArgs::augment_args(TrainSettings::augment_args(Command::new("train")))
+}
+
 fn known_keys() -> BTreeSet<String> {
-    let command = DataArgs::augment_args(TrainSettings::augment_args(Command::new("train")));
+    let command = all_flags();
     let flags = command.get_arguments().filter_map(|a| a.get_long().map(str::to_owned));
     let flags = flags.filter(|f| !NOT_SETTINGS.contains(&f.as_str()));
     flags.chain(OWN_KEYS.map(str::to_owned)).collect()
@@ -90,19 +142,55 @@ pub(crate) fn merge(mut config: Table, flags: Table) -> Table {
 
 /// The merged table with its types.
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
-    let wrong = |e: toml::de::Error| {
-        Failure::new(
-            format!("a setting has the wrong type: {}", e.message()),
-            "see `harmonium train rbm --help`",
-        )
-    };
-    let value = Value::Table(table.clone());
-    let settings: TrainSettings = value.clone().try_into().map_err(wrong)?;
-    let reading: Reading = value.try_into().map_err(wrong)?;
-    let data = table.get("data").and_then(Value::as_str).map(str::to_owned);
-    let seed = table.get("seed").and_then(Value::as_integer).unwrap_or(0);
-    let precision = table.get("precision").and_then(Value::as_str).map(str::to_owned);
-    Ok(Asked { data, seed: seed.unsigned_abs(), precision, settings, reading })
+    check_words(table)?;
+    let OwnSettings { data, seed, precision, .. } = read_as(table)?;
+    Ok(Asked { data, seed, precision, settings: read_as(table)?, reading: read_as(table)? })
+}
+
+/// The settings behind [`OWN_KEYS`].
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnSettings {
+    model: Option<String>,
+    data: Option<String>,
+    seed: u64,
+    precision: Option<String>,
+}
+
+/// The table as settings of one sort; a value of the wrong type is named with its key.
+fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
+    let read = |table: Table| Value::Table(table).try_into::<T>();
+    read(table.clone()).map_err(|error| {
+        let alone = |(key, value): &(&String, &Value)| {
+            read(Table::from_iter([((*key).clone(), (*value).clone())])).is_err()
+        };
+        let what = match table.iter().find(alone) {
+            Some((key, value)) => format!("`{key} = {value}` has the wrong type"),
+            None => "a setting has the wrong type".into(),
+        };
+        Failure::new(format!("{what}: {}", error.message()), "see `harmonium train rbm --help`")
+    })
+}
+
+/// Settings that are one of a few words must be one of them, in a file as on the command line.
+fn check_words(table: &Table) -> Result<(), Failure> {
+    for flag in all_flags().get_arguments() {
+        let words = flag.get_possible_values();
+        let Some((key, value)) = flag.get_long().and_then(|key| table.get_key_value(key)) else {
+            continue;
+        };
+        let given = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let unknown = |word: &&str| !words.iter().any(|known| known.matches(word, false));
+        let wrong = given.iter().filter_map(Value::as_str).find(unknown);
+        if let Some(word) = wrong.filter(|_| !words.is_empty() && !value.is_bool()) {
+            let words: Vec<&str> = words.iter().map(PossibleValue::get_name).collect();
+            return Err(Failure::new(
+                format!("`{key}` is `{word}`; it must be one of {}", words.join(", ")),
+                "see `harmonium train rbm --help`",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The kind of visible units that was asked for.
@@ -159,6 +247,14 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
             format!("leave it out, or train a {to}"),
         )
     };
+    if let Some(seconds) = settings.checkpoint_seconds.filter(|s| !(s.is_finite() && *s >= 0.0)) {
+        return Err(Failure::new(
+            format!(
+                "`--checkpoint-seconds {seconds}` is not possible: it must be finite and not negative"
+            ),
+            "leave it out for a checkpoint every 30 seconds",
+        ));
+    }
     let shallow = matches!(model, "rbm" | "bm");
     let refined = settings.refine_epochs.is_some() || settings.refine_learning_rate.is_some();
     if settings.lateral.is_some() && model != "bm" {
@@ -260,10 +356,11 @@ pub(crate) fn refinement(asked: &Asked, plan: &Plan) -> Plan {
 pub(crate) fn resolved(
     model: &str,
     asked: &Asked,
-    input: &Opened,
+    inputs: &Inputs,
     units: Units,
     plan: &Plan,
 ) -> Result<Table, Failure> {
+    let input = &inputs.data;
     let mut table = as_table(&asked.settings)?;
     table.extend(as_table(&input.reading)?);
     let mut plan = as_table(plan)?;
@@ -278,7 +375,9 @@ pub(crate) fn resolved(
     }
     let mut provenance = Table::new();
     provenance.insert("library-version".into(), env!("CARGO_PKG_VERSION").into());
-    provenance.insert("data-hash".into(), format!("{:016x}", input.about.content_hash).into());
+    for (key, hash) in inputs.fingerprints() {
+        provenance.insert(key.into(), hash.into());
+    }
     provenance.insert("data-rows".into(), number(input.dataset.n_rows() as u64)?);
     provenance.insert("data-columns".into(), number(input.dataset.n_columns() as u64)?);
     table.insert("provenance".into(), Value::Table(provenance));
@@ -294,11 +393,11 @@ pub(crate) fn without_paths(table: &Table) -> serde_json::Value {
     serde_json::to_value(table).unwrap_or_default()
 }
 
-/// What was asked must be what the run was started with.
+/// What was asked must be what the run was started with, however it is spelt.
 pub(crate) fn check_same(stored: &Table, flags: &Table) -> Result<(), Failure> {
     for (key, value) in flags {
         let was = stored.get(key);
-        if key != "checkpoint-seconds" && was.map(Value::to_string) != Some(value.to_string()) {
+        if key != "checkpoint-seconds" && !was.is_some_and(|was| is_same(key, was, value)) {
             let was = was.map_or("not set".into(), Value::to_string);
             return Err(Failure::new(
                 format!("`--{key} {value}` differs from what the run was started with: {was}"),
@@ -307,6 +406,27 @@ pub(crate) fn check_same(stored: &Table, flags: &Table) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether two values of a setting mean the same: `1.0` is `1`, and the schedule `1:0.010` is `1:0.01`.
+fn is_same(key: &str, a: &Value, b: &Value) -> bool {
+    let schedule = |value: &Value| value.as_str()?.parse::<Schedule>().ok();
+    // Two whole numbers are equal or not; as f64, large ones could seem so.
+    if let (Value::Integer(a), Value::Integer(b)) = (a, b) {
+        return a == b;
+    }
+    let number = |value: &Value| match value {
+        Value::Integer(n) => Some(*n as f64),
+        Value::Float(x) => Some(*x),
+        Value::String(text) => text.trim().parse::<f64>().ok(),
+        _ => None,
+    };
+    let is_schedule = ["k", "decay", "momentum"].contains(&key);
+    // Paths that look like numbers are different paths.
+    let is_path = ["data", "valid", "labels", "variable"].contains(&key);
+    a == b
+        || (is_schedule && schedule(a).is_some_and(|a| schedule(b) == Some(a)))
+        || (!is_path && number(a).is_some_and(|a| number(b) == Some(a)))
 }
 
 fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure> {

@@ -76,3 +76,46 @@ fn ctrl_c_keeps_the_run_and_says_how_to_go_on() {
     let _ = std::fs::remove_dir_all(&out);
     let _ = std::fs::remove_dir_all(&straight);
 }
+
+/// The events of a run without what the clock said.
+fn events(run: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(run.join("events.jsonl")).expect("there are events");
+    let event = |line| {
+        let mut event: serde_json::Value = serde_json::from_str(line).expect("events are JSON");
+        if let Some(map) = event.as_object_mut() {
+            map.remove("seconds");
+            map.remove("measuring_seconds");
+        }
+        event
+    };
+    text.lines().map(event).collect()
+}
+
+/// An epoch of one batch ends with every step: wherever the run is interrupted, an epoch has just ended.
+#[test]
+fn no_event_of_an_interrupted_run_is_lost() {
+    let train = |out: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_harmonium"));
+        command
+            .args("train rbm shifter --batch 1000 --hidden 300 --epochs 4000 --out".split(' '))
+            .arg(out)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let (out, straight) = (folder("epochs"), folder("all-epochs"));
+    assert!(train(&straight).status().expect("it runs").success());
+    let mut child = train(&out).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_millis(400));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    let status = child.wait().expect("it ends");
+    let before = events(&out);
+    assert!(train(&out).arg("--resume").status().expect("it resumes").success());
+    println!("{status} after {} of {} events", before.len(), events(&straight).len());
+    assert_eq!(before[..], events(&straight)[..before.len()]);
+    assert!(events(&out) == events(&straight), "other events");
+    assert_eq!(model(&out), model(&straight));
+    let _ = std::fs::remove_dir_all(&out);
+    let _ = std::fs::remove_dir_all(&straight);
+}

@@ -57,7 +57,7 @@ pub enum Error {
         value: f64,
     },
     /// A name or a parameter that no built-in set has.
-    #[error("there is no built-in set `{name}`: {reason}")]
+    #[error("there is no built-in set `{}`: {reason}", brief(name))]
     BuiltIn {
         /// What was asked for.
         name: String,
@@ -75,7 +75,7 @@ pub enum Error {
         value: f32,
     },
     /// Bytes that are not what their format promises.
-    #[error("damaged {format} data: {reason}")]
+    #[error("damaged {format} data: {}", brief(reason))]
     Damaged {
         /// The format.
         format: &'static str,
@@ -131,7 +131,7 @@ pub enum Error {
         found: String,
     },
     /// A known format, but a part of it that is not read.
-    #[error("{format} with {what} cannot be read")]
+    #[error("{format} with {} cannot be read", brief(what))]
     Unsupported {
         /// The format.
         format: &'static str,
@@ -141,7 +141,7 @@ pub enum Error {
         instead: &'static str,
     },
     /// A cell of a text that is not a number.
-    #[error("line {line}, column {column} holds `{cell}`, which is not a number")]
+    #[error("line {line}, column {column} holds `{}`, which is not a number", brief(cell))]
     NotANumber {
         /// The line, from 1.
         line: u64,
@@ -160,6 +160,20 @@ pub enum Error {
         /// Cells of this line.
         found: usize,
     },
+    /// A line of text without end.
+    #[error("line {line} is longer than {limit} bytes")]
+    LongLine {
+        /// The line, from 1.
+        line: u64,
+        /// Bytes that a line may have.
+        limit: u64,
+    },
+    /// A pipe that gave nothing.
+    #[error("nothing came out of the pipe")]
+    EmptyPipe,
+    /// Something that is not a file where pictures are expected.
+    #[error("this is a pipe, a socket or a device, not a file")]
+    NotAFile,
     /// An infinite value.
     #[error("row {row}, column {column} is infinite or beyond the range of 32-bit numbers")]
     NotFinite {
@@ -221,7 +235,7 @@ pub enum Error {
         found: (usize, usize),
     },
     /// A label whose class is not among those that are known.
-    #[error("a label is `{class}`, and the model was trained on no row of that class")]
+    #[error("a label is `{}`, and the model was trained on no row of that class", brief(class))]
     UnknownClass {
         /// What the label says.
         class: String,
@@ -246,8 +260,8 @@ pub enum Error {
     },
     /// Pictures of several sizes.
     #[error(
-        "picture `{name}` has {}x{} pixels, the first has {}x{}",
-        found.0, found.1, expected.0, expected.1
+        "picture `{}` has {}x{} pixels, the first has {}x{}",
+        brief(name), found.0, found.1, expected.0, expected.1
     )]
     PictureSize {
         /// The picture.
@@ -258,7 +272,7 @@ pub enum Error {
         found: (usize, usize),
     },
     /// A setting that cannot be understood.
-    #[error("`{text}` is not a {what}")]
+    #[error("`{}` is not a {what}", brief(text))]
     Setting {
         /// What is set.
         what: &'static str,
@@ -283,11 +297,14 @@ impl Error {
         Cow::Borrowed(match self {
             Self::In { source, .. } => return source.hint(),
             Self::Io(error) => return io_hint(error),
-            Self::Variable { asked: None, .. } => "choose one with `--variable NAME`",
+            Self::Variable { asked: None, available } => match available.len() {
+                0 | 1 => "give a file that holds an array of numbers",
+                _ => "choose one with `--variable NAME`",
+            },
             Self::Variable { .. } => "give `--variable` one of these names",
             Self::Unsupported { instead, .. } => instead,
             Self::UnknownClass { known, .. } => {
-                return Cow::Owned(format!("its classes: {}", known.join(", ")));
+                return Cow::Owned(format!("its classes: {}", listed(known)));
             }
             Self::Setting { expected, .. } => expected,
             other => return other.plain_hint(),
@@ -317,6 +334,9 @@ impl Error {
             Self::Shape { .. } | Self::Ragged { .. } => {
                 "check that every row has the same number of columns"
             }
+            Self::LongLine { .. } => "put each sample in a line of its own, and end the lines",
+            Self::EmptyPipe => "a pipe can be read only once: save what it gives in a file",
+            Self::NotAFile => "take it out of the folder: only regular files are read from folders",
             Self::NotFinite { .. } => "write missing entries as NaN, `?` or nothing",
             Self::Columns { .. } => {
                 "columns count from 0 and B is not included: `--columns 0..784` is the first 784"
@@ -390,13 +410,71 @@ fn io_hint(error: &io::Error) -> Cow<'static, str> {
     })
 }
 
+/// Names that are listed in a message before it says how many more there are.
+const LISTED: usize = 20;
+/// Characters of one part of a message; files may hold names of any length.
+const BRIEF: usize = 400;
+
 fn describe_variable(asked: Option<&String>, available: &[String]) -> String {
-    let list = match available {
-        [] => "nothing that could be a table".to_owned(),
-        some => some.join(", "),
-    };
-    match asked {
-        Some(name) => format!("there is no table `{name}`; the file holds {list}"),
-        None => format!("the file holds several variables: {list}"),
+    match (asked, available) {
+        (None, []) => "the file holds no arrays".to_owned(),
+        (None, [one]) => format!("the file holds {}, which is not a table", brief(one)),
+        (None, some) => format!("the file holds several variables: {}", listed(some)),
+        (Some(name), []) => {
+            format!("there is no table `{}`; the file holds no arrays", brief(name))
+        }
+        (Some(name), some) => {
+            format!("there is no table `{}`; the file holds {}", brief(name), listed(some))
+        }
+    }
+}
+
+/// The first names, and how many follow.
+fn listed(names: &[String]) -> String {
+    let first: Vec<Cow<'_, str>> = names.iter().take(LISTED).map(|n| brief(n)).collect();
+    match names.len().saturating_sub(LISTED) {
+        0 => first.join(", "),
+        more => format!("{}, and {more} more", first.join(", ")),
+    }
+}
+
+/// The start of a text that comes from a file, with control characters spelled out: what a terminal
+/// can show in a few lines.
+fn brief(text: &str) -> Cow<'_, str> {
+    let end = text.char_indices().nth(BRIEF).map(|(place, _)| place);
+    if end.is_none() && !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    for c in text[..end.unwrap_or(text.len())].chars() {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    if end.is_some() {
+        shown.push('…');
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_short_and_can_be_shown() {
+        let long = "x".repeat(18 << 20);
+        let errors = [
+            Error::Damaged { format: "npy", reason: long.clone() },
+            Error::Unsupported { format: "npy", what: long.clone(), instead: "" },
+            Error::Variable { asked: Some(long.clone()), available: vec![long.clone(); 3] },
+            Error::Variable { asked: None, available: vec!["é".repeat(1000); 1000] },
+            Error::UnknownClass { class: long.clone(), known: vec![long; 2] },
+        ];
+        for error in errors {
+            assert!(error.to_string().len() < 32 << 10, "{}", error.to_string().len());
+            assert!(error.hint().len() < 32 << 10);
+        }
+        assert_eq!(brief("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        let empty = Error::Variable { asked: None, available: Vec::new() };
+        assert_eq!(empty.to_string(), "the file holds no arrays");
     }
 }

@@ -1,6 +1,8 @@
 //! One class for each row.
 
 use crate::Error;
+#[cfg(feature = "readers")]
+use crate::hash::ContentHash;
 use std::collections::BTreeMap;
 
 /// The class of each row.
@@ -35,6 +37,15 @@ impl Labels {
     /// The words behind the numbers, where the file had words.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// A number that changes with any of them: the classes of the rows, or what they are called.
+    #[cfg(feature = "readers")]
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = ContentHash::default();
+        self.values.iter().for_each(|&value| hash.word(u64::from(value)));
+        self.names.iter().flatten().for_each(|name| hash.text(name));
+        hash.finish()
     }
 
     /// Number of rows.

@@ -1,6 +1,6 @@
 //! From a name to a table: files, folders of pictures and built-in sets.
 
-use crate::read::rows::{Facts, ReadRows, RowSink, choose};
+use crate::read::rows::{Facts, ReadRows, RowSink, choose, label_text};
 use crate::read::source::{ByteSource, fill};
 use crate::read::{arff, idx, mat, npy, npz, png, svmlight, text};
 use crate::synthetic::{self, Repeats};
@@ -8,6 +8,9 @@ use crate::{Binarize, Dataset, Error, Format, Labels, Options, Table, digits};
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
+
+/// Bytes that are kept of what cannot be read twice.
+const MAX_HELD: u64 = 2 << 30;
 
 /// A table and where it came from.
 #[derive(Clone, Debug)]
@@ -63,7 +66,7 @@ impl Loaded {
     }
 
     fn new(gathered: ReadRows, name: String, format: Format) -> Self {
-        let ReadRows { table, labels, column_names, content_hash, notes } = gathered;
+        let ReadRows { table, labels, column_names, content_hash, notes, .. } = gathered;
         Self { table, labels, about: About { name, format, column_names, content_hash, notes } }
     }
 }
@@ -134,7 +137,12 @@ pub fn open_labels(path: &str, options: &Options) -> Result<Labels, Error> {
     read_labels(path, options).map_err(|e| e.in_file(path))
 }
 
-fn open_with(spec: &str, options: &Options, threshold: Option<f32>) -> Result<Loaded, Error> {
+/// Opens data once. The threshold may have been applied where the format fixes the full scale.
+pub(crate) fn open_with(
+    spec: &str,
+    options: &Options,
+    threshold: Option<f32>,
+) -> Result<Loaded, Error> {
     if let Some(built_in) = built_in(spec, options) {
         return built_in;
     }
@@ -155,19 +163,18 @@ fn read_any(
     format: Option<Format>,
     rows: &mut RowSink,
 ) -> Result<(Format, Facts), Error> {
+    let is_pipe = reader.stream_position().is_err();
     let ByteSource { head, reader: mut stream, inflated } = ByteSource::new(&mut reader)?;
     if head.is_empty() {
-        return Err(Error::Empty { n_rows: 0, n_columns: 0 });
+        let empty = Error::Empty { n_rows: 0, n_columns: 0 };
+        return Err(if is_pipe { Error::EmptyPipe } else { empty });
     }
     let format = format.map_or_else(|| Format::of(&head), Ok)?;
     let facts = match format {
         Format::Idx => idx::read(&mut stream, rows)?,
         Format::Npy => npy::read(&mut stream, rows)?,
-        Format::Npz if inflated => {
-            let mut bytes = Vec::new();
-            fill(&mut stream, u64::MAX, &mut bytes)?;
-            npz::read(Cursor::new(bytes), rows)?
-        }
+        // The list of an archive stands at its end.
+        Format::Npz if inflated || is_pipe => npz::read(Cursor::new(held(&mut stream)?), rows)?,
         Format::Npz => {
             drop(stream);
             reader.rewind()?;
@@ -181,6 +188,32 @@ fn read_any(
     };
     Ok((format, facts))
 }
+
+/// All bytes of a stream that cannot be gone back in.
+fn held(stream: &mut dyn Read) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    if fill(stream, MAX_HELD + 1, &mut bytes)? <= MAX_HELD {
+        return Ok(bytes);
+    }
+    let what = "this, compressed or from a pipe,";
+    Err(Error::TooLarge { what, needed: MAX_HELD + 1, unit: "bytes of memory", limit: MAX_HELD })
+}
+
+/// A file, or what a pipe gives, so that it can be read twice.
+fn rereadable(path: &str) -> Result<Box<dyn ReadSeek>, Error> {
+    let mut file = File::open(path)?;
+    if file.stream_position().is_ok() {
+        return Ok(Box::new(file));
+    }
+    match held(&mut file)? {
+        nothing if nothing.is_empty() => Err(Error::EmptyPipe),
+        bytes => Ok(Box::new(Cursor::new(bytes))),
+    }
+}
+
+trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
 
 /// `None` if the name is not that of a built-in set.
 fn built_in(spec: &str, options: &Options) -> Option<Result<Loaded, Error>> {
@@ -227,7 +260,8 @@ fn name_of(spec: &str) -> String {
 }
 
 fn read_labels(path: &str, options: &Options) -> Result<Labels, Error> {
-    let ByteSource { head, reader: mut stream, .. } = ByteSource::new(File::open(path)?)?;
+    let mut file = rereadable(path)?;
+    let ByteSource { head, reader: mut stream, .. } = ByteSource::new(&mut file)?;
     let words = match Format::of(&head)? {
         Format::Mat => mat::read_words(&mut stream, options.variable.as_deref())?,
         Format::Text if options.columns.is_none() && options.label_column.is_none() => {
@@ -236,10 +270,17 @@ fn read_labels(path: &str, options: &Options) -> Result<Labels, Error> {
         _ => None,
     };
     if let Some(words) = words {
-        checked_words(&words)
-    } else {
-        let loaded = open(path, options)?;
-        loaded.labels.map_or_else(|| labels_of(&loaded.table), Ok)
+        return checked_words(&words);
+    }
+    drop(stream);
+    file.rewind()?;
+    let mut rows = RowSink::for_labels(options);
+    let (_, facts) = read_any(file, None, &mut rows)?;
+    let read = rows.finish(facts)?;
+    match (read.labels, read.entries) {
+        (Some(labels), _) => Ok(labels),
+        (None, Some(entries)) => checked_words(&entries),
+        (None, None) => labels_of(&read.table),
     }
 }
 
@@ -249,7 +290,7 @@ fn checked_words(words: &[String]) -> Result<Labels, Error> {
         return Err(Error::Empty { n_rows: 0, n_columns: 1 });
     }
     match words.iter().position(missing) {
-        Some(row) => Err(Error::NoLabel { row, reason: "the line is empty".into() }),
+        Some(row) => Err(Error::NoLabel { row, reason: "the entry is missing".into() }),
         None => Ok(Labels::from_texts(words)),
     }
 }
@@ -266,7 +307,8 @@ fn labels_of(table: &Table) -> Result<Labels, Error> {
         if let Some(row) = vector.iter().position(|x| x.is_nan()) {
             return Err(Error::NoLabel { row, reason: "the entry is missing".into() });
         }
-        return Ok(Labels::from_texts(vector.iter().map(f32::to_string)));
+        let texts = vector.iter().enumerate().map(|(row, &x)| label_text(row, x));
+        return Ok(Labels::from_texts(texts.collect::<Result<Vec<_>, _>>()?));
     }
     let one_hot = |row: usize| {
         let on: Vec<usize> = (0..n_columns).filter(|&c| table.at(row, c) != 0.0).collect();

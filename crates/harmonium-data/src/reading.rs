@@ -84,7 +84,8 @@ impl Reading {
 #[cfg(feature = "readers")]
 mod opened {
     use super::Reading;
-    use crate::{About, Binarize, Dataset, Error, Format, Summary, Table, open, open_dataset};
+    use crate::open::open_with;
+    use crate::{About, Binarize, Dataset, Error, Format, Summary, Table, open};
 
     /// Data as a machine will see it, and how it was read.
     #[derive(Clone, Debug)]
@@ -107,14 +108,15 @@ mod opened {
         pub fn open(&self, spec: &str) -> Result<Opened, Error> {
             let (options, asked) = (self.options()?, self.binarize()?);
             let mut reading = self.clone();
-            if let Some(threshold @ Binarize::Threshold(_)) = asked {
-                let loaded = open_dataset(spec, &options, threshold)?;
+            if let Some(threshold @ Binarize::Threshold(at)) = asked {
+                let loaded = open_with(spec, &options, Some(at))?;
                 // Images have a fixed scale; elsewhere the scale that was found is remembered.
                 let fixed = matches!(loaded.about.format, Format::Idx | Format::Png);
                 if !fixed && reading.full_scale.is_none() {
-                    reading.full_scale = scale_of(&open(spec, &options)?.table);
+                    reading.full_scale = scale_of(&loaded.table);
                 }
-                return Ok(Opened { dataset: loaded.dataset, about: loaded.about, reading });
+                let dataset = Dataset::new(loaded.table, threshold).map_err(|e| e.in_file(spec))?;
+                return Ok(Opened { dataset, about: loaded.about, reading });
             }
             let loaded = open(spec, &options)?;
             let binarize = match asked {

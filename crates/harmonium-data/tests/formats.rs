@@ -347,6 +347,70 @@ fn labels_from_every_kind_of_file() {
     assert!(fails("i.txt", b"").is_err());
 }
 
+/// Two classes that are one number in 32 bits.
+const NEIGHBOURS: [u32; 3] = [16_777_216, 16_777_217, 16_777_216];
+
+#[test]
+fn labels_beyond_the_whole_numbers_of_a_table_stay_apart() {
+    let folder = Folder::new("large-labels");
+    let labels = |name: &str, bytes: &[u8], options: &Options| {
+        open_labels(&folder.file(name, bytes), options).unwrap_or_else(|e| panic!("{name}: {e}"))
+    };
+    let plain = Options::default();
+    let four: Vec<u8> = NEIGHBOURS.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let big: Vec<u8> = NEIGHBOURS.iter().flat_map(|x| x.to_be_bytes()).collect();
+    let eight: Vec<u8> = NEIGHBOURS.iter().flat_map(|&x| u64::from(x).to_le_bytes()).collect();
+    let double: Vec<u8> = NEIGHBOURS.iter().flat_map(|&x| f64::from(x).to_le_bytes()).collect();
+    let matlab = mat(&[matrix(6, "y", &[3, 1], &element(9, &double))]);
+    for (name, bytes) in [
+        ("u4.npy", npy("<u4", false, "(3,)", &four)),
+        ("i4.npy", npy("<i4", false, "(3, 1)", &four)),
+        ("i8.npy", npy("<i8", false, "(1, 3)", &eight)),
+        ("f8.npy", npy("<f8", true, "(3,)", &double)),
+        ("i4.npz", npz(&[("y", npy("<i4", false, "(3,)", &four))])),
+        ("i4.idx", idx(0x0c, &[3], &big)),
+        ("y.mat", matlab),
+        ("y.txt", b"16777216\n16777217\n16777216\n".to_vec()),
+    ] {
+        assert_eq!(labels(name, &bytes, &plain).values(), NEIGHBOURS, "{name}");
+    }
+    let ids: Vec<u8> = [i64::MAX, i64::MAX - 1].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let ids = labels("ids.npy", &npy("<i8", false, "(2,)", &ids), &plain);
+    assert_eq!(ids.names().unwrap(), ["9223372036854775806", "9223372036854775807"]);
+    let pairs: Vec<u8> =
+        NEIGHBOURS.iter().flat_map(|x| [1_u32.to_le_bytes(), x.to_le_bytes()].concat()).collect();
+    let column = with(|o| o.label_column = Some(1));
+    let loaded = read(&npy("<i4", false, "(3, 2)", &pairs), &column);
+    assert_eq!(loaded.labels.unwrap().values(), NEIGHBOURS);
+    // A reader that knows 32-bit numbers only refuses instead.
+    let arff = b"@relation r\n@attribute y numeric\n@data\n16777217\n16777216\n";
+    let error = open_labels(&folder.file("y.arff", arff), &plain).unwrap_err();
+    assert!(matches!(error.cause(), Error::NoLabel { row: 0, .. }), "{error}");
+}
+
+#[test]
+fn labels_of_fractions_and_gaps_are_as_before() {
+    let folder = Folder::new("odd-labels");
+    let halves: Vec<u8> = [0.1_f64, 2.5, -1.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let file = folder.file("f.npy", &npy("<f8", false, "(3,)", &halves));
+    let labels = open_labels(&file, &Options::default()).unwrap();
+    assert_eq!(labels.names().unwrap(), ["-1", "0.1", "2.5"]);
+    let gap: Vec<u8> = [1.0_f64, f64::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let file = folder.file("g.npy", &npy("<f8", false, "(2,)", &gap));
+    let error = open_labels(&file, &Options::default()).unwrap_err();
+    assert!(matches!(error.cause(), Error::NoLabel { row: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_header_that_may_be_data_is_told() {
+    let typo = text("O,1\n0,1\n1,0\n");
+    assert_eq!(typo.table.n_rows(), 2);
+    let note = typo.about.notes.first().expect("a note");
+    assert!(note.contains("header") && note.contains("`O`"), "{note}");
+    assert!(text("a,b\n0,1\n1,0\n").about.notes.is_empty());
+    assert!(text("a,\n0,1\n1,0\n").about.notes.is_empty());
+}
+
 #[test]
 fn built_in_sets_have_names() {
     let shape = |spec: &str| {

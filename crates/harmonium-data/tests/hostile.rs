@@ -2,12 +2,15 @@
 
 #![cfg(feature = "readers")]
 
+mod bombs;
 mod write;
 
 use harmonium_data::{Error, Format, Options, decode};
 use harmonium_kernels::random::{Site, Stream};
 use proptest::prelude::*;
-use write::{deflated_zeros, element, gz, idx, mat, matrix, npy, npz, png, samples, zip_of};
+use write::{
+    compressed, deflated_zeros, element, gz, idx, mat, matrix, npy, npz, png, samples, zip_of,
+};
 
 fn all_samples() -> Vec<(Format, Vec<u8>)> {
     let mut all = samples();
@@ -179,6 +182,83 @@ fn a_wide_sparse_table_of_nothing_is_refused() {
     assert!(matches!(read(arff.as_bytes(), None), Err(Error::TooLarge { .. })));
 }
 
+#[test]
+fn every_bomb_is_refused_in_a_few_words() {
+    for (name, bytes) in bombs::all() {
+        let error = read(&bytes, None).unwrap_err();
+        let message = format!("{error}\n{}", error.hint());
+        assert!(message.len() < 4 << 10, "{name}: {} bytes", message.len());
+    }
+}
+
+#[test]
+#[ignore = "makes files of 200 MB in memory; run it by name"]
+fn every_large_bomb_is_refused_in_a_few_words() {
+    for (name, bytes) in bombs::large() {
+        let start = std::time::Instant::now();
+        let error = read(&bytes, None).unwrap_err();
+        println!("{name}: {} bytes, {:.1?}: {error}", bytes.len(), start.elapsed());
+        assert!(error.to_string().len() < 4 << 10, "{name}");
+    }
+}
+
+#[test]
+fn one_budget_holds_for_all_the_arrays_of_a_matlab_file() {
+    let refused = |bytes: &[u8]| matches!(read(bytes, None), Err(Error::TooLarge { .. }));
+    assert!(refused(&bombs::mat_names(2_000_000)), "names are counted");
+    assert!(refused(&bombs::mat_sparse_arrays(200)), "sparse arrays are counted together");
+    assert!(refused(&bombs::mat_long_paths(30_000, 30)), "paths are counted");
+    let blocks = bombs::mat_blocks(3, 128 << 20);
+    assert!(blocks.len() < 1 << 20);
+    assert!(matches!(read(&blocks, None), Err(Error::Bomb { .. })), "blocks count together");
+    for damaged in [bombs::mat_names_by_dimensions(20_000, 20_000), bombs::mat_long_name(5000)] {
+        let result = read(&damaged, None);
+        assert!(matches!(result, Err(Error::Damaged { .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn ordinary_matlab_files_stay_within_the_budget() {
+    // Ten thousand cells and a wide sparse table, neither of which is a bomb.
+    let cells: Vec<u8> =
+        (0..10_000).flat_map(|_| write::mat_bytes("", &[2, 2], &[1, 0, 0, 1])).collect();
+    let many = mat(&[compressed(&matrix(1, "c", &[1, 10_000], &cells))]);
+    assert_eq!(read(&many, None).unwrap(), 10_000);
+    let rest = [element(5, &[0; 4]), element(5, &[0; 8]), element(9, &[0; 8])].concat();
+    let sparse = mat(&[matrix(5, "s", &[1000, 1000], &rest)]);
+    assert_eq!(read(&sparse, None).unwrap(), 1000);
+}
+
+#[test]
+fn a_line_without_end_is_refused() {
+    let error = read(&bombs::text_line((64 << 20) + 2), Some(Format::Text)).unwrap_err();
+    assert!(matches!(error, Error::LongLine { line: 1, .. }), "{error}");
+    for format in [Format::Arff, Format::SvmLight] {
+        let error = read(&bombs::text_line((64 << 20) + 2), Some(format)).unwrap_err();
+        assert!(matches!(error, Error::LongLine { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_is_listed_twice_is_refused() {
+    let header = "@relation r\n@attribute a numeric\n@attribute b numeric\n@data\n";
+    let sparse = |row: &str| read(format!("{header}{row}\n").as_bytes(), None);
+    assert_eq!(sparse("{0 1,1 2}").unwrap(), 1);
+    let error = sparse("{1 1,1 2}").unwrap_err();
+    assert!(error.to_string().contains("line 5: index 1 occurs twice"), "{error}");
+    let twice = b"@relation r\n@attribute a {x,y,x}\n@data\nx\n";
+    assert!(read(twice, None).unwrap_err().to_string().contains("listed twice"));
+    assert!(read(b"1 2:1 2:3\n", None).is_err());
+}
+
+#[test]
+fn an_archive_of_nothing_says_so() {
+    let error = read(&npz(&[]), None).unwrap_err();
+    assert_eq!(error.to_string(), "the file holds no arrays");
+    assert!(!error.hint().contains("--variable"));
+    assert_eq!(read(&mat(&[]), None).unwrap_err().to_string(), "the file holds no arrays");
+}
+
 /// Not a check: gives the fuzz targets a valid file of each kind to start from.
 #[test]
 #[ignore = "writes fuzz/corpus; run it by name before fuzzing"]
@@ -194,6 +274,17 @@ fn write_fuzz_seeds() {
         std::fs::create_dir_all(&folder).unwrap();
         // Two bytes of options come first, none of them set.
         std::fs::write(folder.join(format!("seed-{n}")), [vec![0, 0], bytes].concat()).unwrap();
+    }
+    for (name, bytes) in bombs::all().into_iter().filter(|(_, bytes)| bytes.len() < 64 << 10) {
+        let target = match &bytes[..4] {
+            b"MATL" => "mat",
+            b"PK\x03\x04" => "npz",
+            b"@rel" => "arff",
+            [0x1f, 0x8b, ..] => "svmlight",
+            _ => "npy",
+        };
+        let file = fuzz.join(target).join(format!("bomb-{}", name.replace(' ', "-")));
+        std::fs::write(file, [vec![0, 0], bytes].concat()).unwrap();
     }
 }
 

@@ -421,7 +421,7 @@ impl Error {
             Self::Topology { .. } => {
                 "use `Machine` itself for other graphs; every algorithm works on it"
             }
-            Self::Memory { .. } => "use fewer units",
+            Self::Memory { .. } => "use fewer units, chains, samples or temperatures",
             Self::ColumnCount { .. } => {
                 "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
             }

@@ -105,6 +105,11 @@ impl Moments {
         self.bias.iter().chain(&self.own).chain(&self.weights).map(Vec::as_slice).collect()
     }
 
+    /// All numbers, given away in the order of [`Moments::slices`].
+    pub(crate) fn into_slices(self) -> Vec<Vec<f64>> {
+        self.bias.into_iter().chain(self.own).chain(self.weights).collect()
+    }
+
     /// All numbers, to change them.
     pub fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         let (b, o, w) = (&mut self.bias, &mut self.own, &mut self.weights);

@@ -206,7 +206,7 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) patience: Option<u64>,
     /// Seconds between checkpoints [default: 30]
-    #[arg(long, value_name = "S", help_heading = "Watching")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, help_heading = "Watching")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint_seconds: Option<f64>,
 }

@@ -9,7 +9,10 @@ use harmonium_data::{Summary, open};
 use serde_json::json;
 
 pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure> {
-    let loaded = open(&args.data, &args.reading.reading()?.options()?)?;
+    let reading = args.reading.reading()?;
+    // Not used to look at the data, but a word that means nothing is refused here too.
+    reading.binarize()?;
+    let loaded = open(&args.data, &reading.options()?)?;
     let mut terminal = Terminal::new(common);
     loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);

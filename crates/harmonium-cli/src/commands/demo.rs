@@ -56,8 +56,10 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
     }
     if let Some(out) = &args.out {
         // Asked before the work is done, not after.
-        let run = std::path::Path::new(out).join("run.toml").display().to_string();
-        output::check_free(&run, args.force)?;
+        let run = std::path::Path::new(out).join("run.toml");
+        if !args.force && run.symlink_metadata().is_ok() {
+            return Err(output::taken(&run.display().to_string()));
+        }
     }
     let (train_set, test_set) = data(common)?;
     let mut terminal = Terminal::new(common);
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &DemoArgs, common: &Common) -> Result<(), Failure> {
     if common.json {
         return render::json(&as_json(&findings, args));
     }
-    render::result(&as_text(&findings, args, &train_set, &test_set))
+    render::picture(&as_text(&findings, args, &train_set, &test_set))
 }
 
 /// Trains once more on all digits, the way `harmonium train` does, and writes the report.
@@ -94,8 +96,8 @@ fn keep(
         ..Asked::default()
     };
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let prepared = training::prepare("rbm", asked, terminal)?;
-    training::start(&prepared, out, overwrite, terminal)?;
+    let (prepared, blueprint) = training::prepare("rbm", asked, terminal)?;
+    training::start(&prepared, blueprint, out, overwrite, terminal)?;
     let page = std::path::Path::new(out).join("report.html").display().to_string();
     report::write(out, &page, common)?;
     terminal

@@ -33,14 +33,17 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     };
     let score = model.score_with(&data, &scoring, &mut terminal)?;
     drop(terminal);
-    if let Some(out) = &args.out {
+    // The score is told even where its rows cannot be written.
+    let written = args.out.as_ref().map_or(Ok(()), |out| {
         let rows = Array2::from_shape_fn((score.n, 1), |(row, _)| score.rows[row]);
-        output::write_values(out, args.force, &rows, None)?;
-    }
+        output::write_values(out, args.force, &rows, None)
+    });
     if common.json {
-        return render::json(&as_json(&score));
+        render::json(&as_json(&score))?;
+    } else {
+        render::result(&as_text(&score))?;
     }
-    render::result(&as_text(&score))
+    written
 }
 
 fn method(word: &str) -> Method {

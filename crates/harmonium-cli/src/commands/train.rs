@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
 use crate::load;
-use crate::plan::{self, Asked};
+use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::model::{Blueprint, Training, fitting_binarize, fitting_units};
@@ -12,7 +12,7 @@ use harmonium::progress::Listener;
 use harmonium::run::{
     About, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
 };
-use harmonium::training::{Measurements, Stop};
+use harmonium::training::{Learner, Measurements, Stop};
 use harmonium::{Dataset, Model, Plan};
 use harmonium_data::Opened;
 use serde_json::{Value, json};
@@ -22,9 +22,7 @@ use toml::Table;
 /// Everything a run is made of before it starts.
 pub(crate) struct Prepared {
     asked: Asked,
-    opened: Opened,
-    valid: Option<Opened>,
-    blueprint: Blueprint,
+    inputs: Inputs,
     plan: Plan,
     /// What `run.toml` holds.
     table: Table,
@@ -52,9 +50,9 @@ struct Told {
 
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
-    let prepared = prepare(model, asked(model, args, common)?, &mut terminal)?;
+    let (prepared, blueprint) = prepare(model, asked(model, args, common)?, &mut terminal)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
-    let recorded = start(&prepared, &args.out, overwrite, &mut terminal)?;
+    let recorded = start(&prepared, blueprint, &args.out, overwrite, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 
@@ -75,20 +73,25 @@ pub(crate) fn prepare(
     model: &str,
     mut asked: Asked,
     terminal: &mut Terminal,
-) -> Result<Prepared, Failure> {
-    let opened = open(model, &mut asked, terminal)?;
+) -> Result<(Prepared, Blueprint), Failure> {
+    let (opened, labels) = open(model, &mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
     let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     let valid = validation(&asked, &opened, terminal)?;
-    let table = plan::resolved(model, &asked, &opened, units, &plan)?;
-    Ok(Prepared { asked, opened, valid, blueprint, plan, table })
+    let inputs = Inputs { data: opened, labels, valid };
+    let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
+    Ok((Prepared { asked, inputs, plan, table }, blueprint))
 }
 
-/// Opens the data as it was asked for, with its labels.
-fn open(model: &str, asked: &mut Asked, terminal: &mut Terminal) -> Result<Opened, Failure> {
+/// Opens the data as it was asked for, with its labels and their fingerprint.
+fn open(
+    model: &str,
+    asked: &mut Asked,
+    terminal: &mut Terminal,
+) -> Result<(Opened, Option<u64>), Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -100,15 +103,17 @@ fn open(model: &str, asked: &mut Asked, terminal: &mut Terminal) -> Result<Opene
         asked.reading.binarize = binarize.map(|binarize| binarize.to_string());
     }
     let opened = load::data(&spec, &asked.reading, terminal)?;
-    let Some(path) = &asked.settings.labels else { return Ok(opened) };
+    let Some(path) = &asked.settings.labels else { return Ok((opened, None)) };
     let opened = load::with_labels(opened, path, None)?;
-    if opened.dataset.labels().is_some_and(|labels| labels.n_classes() == 1) {
+    let labels = opened.dataset.labels();
+    if labels.is_some_and(|labels| labels.n_classes() == 1) {
         return Err(Failure::new(
             "the labels are all of one class",
             "labels that never differ say nothing: leave them out",
         ));
     }
-    Ok(opened)
+    let fingerprint = labels.map(harmonium_data::Labels::fingerprint);
+    Ok((opened, fingerprint))
 }
 
 /// Opens the validation data, read as the training data was.
@@ -132,84 +137,76 @@ fn validation(
 }
 
 impl Prepared {
-    fn training(&self) -> Training<'_> {
+    fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
-            blueprint: self.blueprint.clone(),
-            data: &self.opened.dataset,
+            blueprint,
+            data: &self.inputs.data.dataset,
             plan: self.plan.clone(),
             refinement: plan::refinement(&self.asked, &self.plan),
         }
     }
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
-        let mut reading = self.opened.reading.clone();
+        let mut reading = self.inputs.data.reading.clone();
         // Another file has its own variables.
         reading.variable = None;
-        let hash = format!("{:016x}", self.opened.about.content_hash);
+        let hash = format!("{:016x}", self.inputs.data.about.content_hash);
         let about = About {
             seed: self.plan.seed,
             config: plan::without_paths(&self.table),
             data: Memory { reading, hash, ..training.memory()? },
             ..About::default()
         };
-        let valid: Option<&Dataset> = self.valid.as_ref().map(|v| &v.dataset);
+        let valid: Option<&Dataset> = self.inputs.valid.as_ref().map(|v| &v.dataset);
         let settings = &self.asked.settings;
         Ok(Recording {
             about,
-            train: &self.opened.dataset,
+            train: &self.inputs.data.dataset,
             valid,
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
         })
     }
+}
 
-    /// Trains, from the start or from a checkpoint.
-    fn record(
-        &self,
-        writer: &mut RunWriter,
-        from: Option<&SavedCheckpoint>,
-        terminal: &mut Terminal,
-    ) -> Result<Recorded, Failure> {
-        listen()?;
-        let training = self.training();
-        let mut learner = match from {
-            None => training.learner()?,
-            Some(saved) => training.resumed(&saved.checkpoint)?,
-        };
-        let recording = self.recording(&training)?;
-        Ok(writer.record(learner.as_mut(), recording, from, terminal)?)
-    }
+/// Trains, from the start or from a checkpoint.
+fn record(
+    mut learner: Box<dyn Learner + '_>,
+    recording: Recording<'_>,
+    writer: &mut RunWriter,
+    from: Option<&SavedCheckpoint>,
+    terminal: &mut Terminal,
+) -> Result<Recorded, Failure> {
+    listen()?;
+    Ok(writer.record(learner.as_mut(), recording, from, terminal)?)
 }
 
 /// Makes the run directory, writes what was asked, and trains.
 pub(crate) fn start(
     prepared: &Prepared,
+    blueprint: Blueprint,
     out: &str,
     overwrite: Overwrite,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
+    let training = prepared.training(blueprint);
+    let recording = prepared.recording(&training)?;
     // What does not fit is refused before there is a directory.
-    drop(prepared.training().learner()?);
+    let learner = training.learner()?;
     let text = toml::to_string(&prepared.table).map_err(|e| {
         Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
     })?;
     let mut writer = RunDirectory::create(out, overwrite)?;
     writer.write_config(&text)?;
-    prepared.record(&mut writer, None, terminal)
+    record(learner, recording, &mut writer, None, terminal)
 }
 
 fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
     let mut writer = RunDirectory::resume(&args.out)?;
-    let (asked, hash) = stored(model, &writer, args, common)?;
-    let prepared = prepare(model, asked, &mut terminal)?;
-    let found = format!("{:016x}", prepared.opened.about.content_hash);
-    if hash.is_some_and(|h| h != found) {
-        return Err(Failure::new(
-            "the data is not what the run was started with: its fingerprint has changed",
-            "put the old data back, or start another run",
-        ));
-    }
+    let (asked, provenance) = stored(model, &writer, args, common)?;
+    let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
+    prepared.inputs.check_same(&provenance)?;
     if let Some(model) = writer.directory().model()? {
         let told = tell(&nothing_left(model), &args.out);
         let events = writer.directory().read_events()?.events;
@@ -227,7 +224,14 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return Ok(tell(&nothing_left(model), &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
-    let recorded = prepared.record(&mut writer, checkpoint.as_ref(), &mut terminal)?;
+    let training = prepared.training(blueprint);
+    let recording = prepared.recording(&training)?;
+    let learner = match &checkpoint {
+        None => training.learner()?,
+        Some(saved) => training.resumed(&saved.checkpoint)?,
+    };
+    let from = checkpoint.as_ref();
+    let recorded = record(learner, recording, &mut writer, from, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 
@@ -251,14 +255,14 @@ fn diverged(mut told: Told, reason: &str) -> Told {
     told
 }
 
-/// The settings of a run that is to go on, checked against what is asked now, and the fingerprint
-/// of its data.
+/// The settings of a run that is to go on, checked against what is asked now, and where they came
+/// from: the fingerprints of its inputs.
 fn stored(
     model: &str,
     writer: &RunWriter,
     args: &TrainArgs,
     common: &Common,
-) -> Result<(Asked, Option<String>), Failure> {
+) -> Result<(Asked, Table), Failure> {
     let stored = plan::parse(&writer.directory().config()?, "run.toml")?;
     plan::check_same(&stored, &plan::flags(args, common)?)?;
     if stored.get("model").and_then(toml::Value::as_str) != Some(model) {
@@ -267,9 +271,9 @@ fn stored(
             "resume it with the model it was started with",
         ));
     }
-    let hash = stored.get("provenance").and_then(|p| p.get("data-hash"));
-    let hash = hash.and_then(toml::Value::as_str).map(str::to_owned);
-    Ok((plan::typed(&plan::merge(stored, Table::new()))?, hash))
+    let provenance = stored.get("provenance").and_then(toml::Value::as_table);
+    let provenance = provenance.cloned().unwrap_or_default();
+    Ok((plan::typed(&plan::merge(stored, Table::new()))?, provenance))
 }
 
 /// Why a run ended without a finished model, if it did.

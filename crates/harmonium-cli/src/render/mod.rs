@@ -5,10 +5,31 @@ pub(crate) mod progress;
 pub(crate) mod remedy;
 
 use crate::failure::Failure;
+use std::borrow::Cow;
 use std::io::Write;
 
-/// Writes a result to stdout, with colour where the terminal has it.
+/// Writes a result to stdout. Names in it come from files: control characters are shown, not sent.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    picture(&plain(text))
+}
+
+/// Says something on stderr. Where nobody can hear it, as on a full disk, the work goes on.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", plain(text));
+}
+
+/// The text with control characters written out, as `\u{1b}`; lines stay lines.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let raw = |c: char| c.is_control() && c != '\n';
+    if !text.contains(raw) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if raw(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Writes a result with pictures to stdout, in colour where the terminal has it.
+pub(crate) fn picture(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()?;
@@ -34,4 +55,15 @@ pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes)?;
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn control_characters_are_shown() {
+        assert_eq!(plain("a\n`b\u{1b}[2J\r\u{9b}`"), "a\n`b\\u{1b}[2J\\r\\u{9b}`");
+        assert_eq!(plain("naïve – ok"), "naïve – ok");
+    }
 }

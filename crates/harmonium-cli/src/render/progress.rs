@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::failure::Failure;
+use crate::render;
 use harmonium::progress::{Listener, Work};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::OnceLock;
@@ -30,7 +31,7 @@ impl Terminal {
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style);
         }
-        self.bar.set_prefix(what.to_owned());
+        self.bar.set_prefix(render::plain(what).into_owned());
         what.clone_into(&mut self.what);
     }
 }
@@ -41,14 +42,14 @@ impl Listener for Terminal {
             self.begin(work.total, work.what);
         }
         self.bar.set_position(work.done);
-        self.bar.set_message(work.detail.to_owned());
+        self.bar.set_message(render::plain(work.detail).into_owned());
         if work.done >= work.total {
             self.bar.finish_and_clear();
         }
     }
 
     fn note(&mut self, text: &str) {
-        self.bar.suspend(|| anstream::eprintln!("note: {text}"));
+        self.bar.suspend(|| render::aside(&format!("note: {text}")));
     }
 
     fn cancelled(&mut self) -> bool {
@@ -62,6 +63,24 @@ impl Drop for Terminal {
     }
 }
 
+/// Signals that were ignored when the process started stay ignored, as `nohup` and background jobs of
+/// shells ask for. Handlers are set for all signals that end a process, so those that were ignored
+/// are blocked instead; every thread that is started later inherits that.
+pub(crate) fn keep_ignored() {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let ending = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
+        let ignored = |signal: &Signal| mask >> (*signal as i32 - 1) & 1 == 1;
+        let blocked: SigSet = ending.into_iter().filter(ignored).collect();
+        // Where it fails, the signal stops the run as Ctrl-C does, and the run can be resumed.
+        let _ = blocked.thread_block();
+    }
+}
+
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Turns Ctrl-C into a wish; pressed twice, it ends the process at once.
@@ -72,7 +91,7 @@ pub(crate) fn listen() -> Result<(), Failure> {
             if STOP.swap(true, Ordering::Relaxed) {
                 std::process::exit(2);
             }
-            anstream::eprintln!("\nfinishing the batch; press Ctrl-C again to stop at once");
+            render::aside("\nfinishing the batch; press Ctrl-C again to stop at once");
         })
         .map_err(|e| e.to_string())
     });

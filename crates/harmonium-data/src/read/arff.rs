@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 const FORMAT: &str = "ARFF";
+/// Values that a nominal attribute may list.
+const MAX_VALUES: usize = 1 << 20;
 
 /// Whether the first line that is not a comment declares a relation.
 pub(crate) fn recognise(head: &[u8]) -> bool {
@@ -107,13 +109,13 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts
 /// The cells of a row with their columns: all of them, or those that a sparse row lists.
 fn cells_of(text: &str, width: usize, line: u64) -> Result<Vec<(usize, String)>, Error> {
     if let Some(inner) = text.strip_prefix('{') {
-        return sparse_cells(inner, line);
+        return sparse_cells(inner, width, line);
     }
-    let cells: Vec<(usize, String)> = split(text, ',', line)?.into_iter().enumerate().collect();
+    let cells = cut(text, ',', line)?;
     if cells.len() != width {
         return Err(Error::Ragged { line, expected: width, found: cells.len() });
     }
-    Ok(cells)
+    Ok(cells.into_iter().map(unquote).enumerate().collect())
 }
 
 /// The attributes, up to `@data`.
@@ -143,13 +145,24 @@ fn attribute(text: &str, line: u64) -> Result<Attribute, Error> {
     if let Some(inner) = kind.strip_prefix('{') {
         let inner =
             inner.rsplit_once('}').ok_or_else(|| damaged(line, "a list without its end"))?.0;
-        let texts = split(inner, ',', line)?;
+        let texts = cut(inner, ',', line)?;
+        if texts.len() > MAX_VALUES {
+            let n = texts.len();
+            return Err(damaged(
+                line,
+                format!("a list of {n} values, at most {MAX_VALUES} are read"),
+            ));
+        }
+        let texts: Vec<String> = texts.into_iter().map(unquote).collect();
         let numeric = texts.iter().all(|t| number(t.as_bytes()).is_some_and(|x| !x.is_nan()));
         let value = |(t, i): (&String, u32)| {
             let index = i as f32;
             (t.clone(), if numeric { number(t.as_bytes()).unwrap_or(index) } else { index })
         };
-        let numbers = texts.iter().zip(0..).map(value).collect();
+        let numbers: BTreeMap<String, f32> = texts.iter().zip(0..).map(value).collect();
+        if numbers.len() < texts.len() {
+            return Err(damaged(line, "a value is listed twice"));
+        }
         let first = texts.first().cloned().unwrap_or_default();
         return Ok(Attribute { name, values: Domain::Nominal { numbers, first } });
     }
@@ -173,8 +186,8 @@ fn leading_word(text: &str) -> (String, &str) {
     (name.to_owned(), rest)
 }
 
-/// `index value` pairs up to the closing brace.
-fn sparse_cells(inner: &str, line: u64) -> Result<Vec<(usize, String)>, Error> {
+/// `index value` pairs up to the closing brace, no index twice.
+fn sparse_cells(inner: &str, width: usize, line: u64) -> Result<Vec<(usize, String)>, Error> {
     let inner =
         inner.strip_suffix('}').ok_or_else(|| damaged(line, "a sparse row without its end"))?;
     if inner.trim().is_empty() {
@@ -184,17 +197,24 @@ fn sparse_cells(inner: &str, line: u64) -> Result<Vec<(usize, String)>, Error> {
         let wrong =
             || damaged(line, format!("`{}` is not `index value`", excerpt(cell.as_bytes())));
         let (index, value) = cell.split_once(char::is_whitespace).ok_or_else(wrong)?;
-        let value = split(value.trim(), ',', line)?.pop().unwrap_or_default();
+        let value = unquote(value.trim());
         Ok((index.parse().map_err(|_| wrong())?, value))
     };
-    cut(inner, ',', line)?.into_iter().map(pair).collect()
+    let cells = cut(inner, ',', line)?;
+    if cells.len() > width {
+        let n = cells.len();
+        return Err(damaged(line, format!("{n} entries for {width} attributes")));
+    }
+    let cells: Vec<(usize, String)> = cells.into_iter().map(pair).collect::<Result<_, Error>>()?;
+    let mut indices: Vec<usize> = cells.iter().map(|(index, _)| *index).collect();
+    indices.sort_unstable();
+    match indices.windows(2).find(|w| w[0] == w[1]) {
+        Some(twice) => Err(damaged(line, format!("index {} occurs twice", twice[0]))),
+        None => Ok(cells),
+    }
 }
 
-/// Cells between delimiters, without blanks and quotes around them.
-fn split(text: &str, delimiter: char, line: u64) -> Result<Vec<String>, Error> {
-    Ok(cut(text, delimiter, line)?.into_iter().map(unquote).collect())
-}
-
+/// A cell without the quotes around it.
 fn unquote(cell: &str) -> String {
     let quote = cell.chars().next().filter(|c| cell.len() > 1 && matches!(c, '\'' | '"'));
     match quote.and_then(|q| cell[1..].strip_suffix(q)) {

@@ -4,7 +4,7 @@
 //! transposed, the last dimension counts samples and the others keep their order, so that a
 //! stack of pictures (height, width, n) becomes n rows read as one sees them.
 
-use super::number::{Endian, Kind};
+use super::number::{Endian, Kind, Run};
 use super::rows::{Facts, RowSink};
 use crate::{Error, Image};
 
@@ -59,21 +59,26 @@ impl Array<'_> {
         let step = samples.map_or(0, |s| strides[s]);
         let sizes: Vec<usize> = inner.iter().map(|&i| dims[i]).collect();
         let steps: Vec<usize> = inner.iter().map(|&i| strides[i]).collect();
-        let places = places(&sizes, &steps);
+        let places = Places::new(&sizes, &steps);
+        let mut bytes = Vec::new();
         for row in 0..n_rows {
-            self.push_row(rows, row * step, &places)?;
+            bytes.clear();
+            self.gather(row * step, &places, &mut bytes);
+            rows.push_run(&Run { kind: self.kind, endian: self.endian, bytes: &bytes })?;
         }
         let shape: Vec<u64> = inner.iter().map(|&i| self.dims[i]).collect();
         Ok(Facts { image: image_of(&shape), ..Facts::default() })
     }
 
-    fn push_row(&self, rows: &mut RowSink, start: usize, places: &[usize]) -> Result<(), Error> {
-        if self.kind == Kind::U8 {
-            let bytes: Vec<u8> = places.iter().map(|p| self.bytes[start + p]).collect();
-            return rows.push_bytes(&bytes, None);
+    /// The stored numbers of a row, one after the other.
+    fn gather(&self, start: usize, places: &Places, out: &mut Vec<u8>) {
+        let size = self.kind.size();
+        for from in &places.starts {
+            for i in 0..places.n {
+                let place = start + from + i * places.step;
+                out.extend_from_slice(&self.bytes[place * size..(place + 1) * size]);
+            }
         }
-        let values: Vec<f32> = places.iter().map(|p| self.at(start + p)).collect();
-        rows.push(&values, None)
     }
 
     /// The value at a place in memory.
@@ -100,11 +105,24 @@ fn strides(dims: &[usize], order: Order) -> Vec<usize> {
     strides
 }
 
-/// Where the values of a row lie, the last dimension running fastest.
-fn places(sizes: &[usize], steps: &[usize]) -> Vec<usize> {
-    let mut places = vec![0];
-    for (&size, &step) in sizes.iter().zip(steps) {
-        places = places.iter().flat_map(|p| (0..size).map(move |i| p + i * step)).collect();
+/// Where the values of a row lie, the last dimension running fastest: from each start, `n` values
+/// that lie `step` apart. The longest run is never listed value by value, so that a row of an array
+/// costs little more than its values.
+struct Places {
+    starts: Vec<usize>,
+    n: usize,
+    step: usize,
+}
+
+impl Places {
+    fn new(sizes: &[usize], steps: &[usize]) -> Self {
+        let mut dims: Vec<(usize, usize)> =
+            sizes.iter().copied().zip(steps.iter().copied()).filter(|d| d.0 != 1).collect();
+        let (n, step) = dims.pop().unwrap_or((1, 0));
+        let mut starts = vec![0];
+        for (size, step) in dims {
+            starts = starts.iter().flat_map(|p| (0..size).map(move |i| p + i * step)).collect();
+        }
+        Self { starts, n, step }
     }
-    places
 }

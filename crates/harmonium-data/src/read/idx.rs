@@ -3,7 +3,7 @@
 //! Bytes 0 and 1 are zero, byte 2 is the type, byte 3 the number of dimensions. The first
 //! dimension counts samples; two more are the height and the width of a picture.
 
-use super::number::{Endian, Kind};
+use super::number::{Endian, Kind, Run};
 use super::rows::{Facts, RowSink};
 use super::source::{at_end, fill};
 use crate::{Error, Image};
@@ -42,18 +42,13 @@ pub(crate) fn read(mut reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<F
     if kind == Kind::U8 && dims.len() > 1 {
         rows.set_full_scale(255);
     }
-    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
     for row in 0..n_rows {
         if fill(&mut reader, row_bytes, &mut bytes)? < row_bytes {
             let (expected, found) = (n_rows, row);
             return Err(Error::Truncated { format: FORMAT, what: "rows", expected, found });
         }
-        if kind == Kind::U8 {
-            rows.push_bytes(&bytes, None)?;
-        } else {
-            kind.decode_into(&bytes, Endian::Big, &mut values);
-            rows.push(&values, None)?;
-        }
+        rows.push_run(&Run { kind, endian: Endian::Big, bytes: &bytes })?;
     }
     if !at_end(&mut reader)? {
         return Err(Error::Trailing { format: FORMAT, what: "rows", expected: n_rows });

@@ -1,7 +1,13 @@
 //! Lines of a text with their numbers.
+//!
+//! A line is held in memory, so its length has a limit: a file without line ends is refused, not
+//! read until the memory is full.
 
 use crate::Error;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
+
+/// Bytes of the longest line: millions of cells.
+const MAX_LINE: u64 = 64 << 20;
 
 /// Walks over the lines that hold something.
 pub(crate) struct Lines<'a> {
@@ -37,10 +43,14 @@ impl<'a> Lines<'a> {
     fn advance(&mut self) -> Result<bool, Error> {
         loop {
             self.line.clear();
-            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+            let limit = MAX_LINE + 1;
+            if (&mut *self.reader).take(limit).read_until(b'\n', &mut self.line)? == 0 {
                 return Ok(false);
             }
             self.number += 1;
+            if self.line.len() as u64 == limit && self.line.last() != Some(&b'\n') {
+                return Err(Error::LongLine { line: self.number, limit: MAX_LINE });
+            }
             let first = self.current().iter().find(|b| **b != b' ');
             if first.is_some_and(|b| *b != self.comment) {
                 return Ok(true);

@@ -5,7 +5,8 @@
 //! (NumPy Enhancement Proposal 1 and its versions 2 and 3).
 
 use super::array::{Array, Order};
-use super::number::{Endian, Kind};
+use super::lines::excerpt;
+use super::number::{Endian, Kind, Run};
 use super::rows::{Facts, RowSink};
 use super::source::{at_end, fill};
 use crate::Error;
@@ -15,6 +16,8 @@ const FORMAT: &str = "npy";
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Headers are a line; this is room for any that NumPy writes.
 const MAX_HEADER: u64 = 1 << 20;
+/// Dimensions of an array in NumPy.
+const MAX_DIMS: usize = 64;
 
 /// Whether a file starts like this format.
 pub(crate) fn recognise(head: &[u8]) -> bool {
@@ -71,18 +74,14 @@ fn stream(
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         return Err(Error::Empty { n_rows: size(n_rows), n_columns: size(n_columns) });
     }
-    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
     for row in 0..n_rows {
         if fill(&mut reader, row_bytes, &mut bytes)? < row_bytes {
             let (expected, found) = (n_rows, row);
             return Err(Error::Truncated { format: FORMAT, what: "rows", expected, found });
         }
-        if header.kind == Kind::U8 {
-            rows.push_bytes(&bytes, None)?;
-        } else {
-            header.kind.decode_into(&bytes, header.endian, &mut values);
-            rows.push(&values, None)?;
-        }
+        let (kind, endian) = (header.kind, header.endian);
+        rows.push_run(&Run { kind, endian, bytes: &bytes })?;
     }
     Ok(Facts { image: super::array::image_of(inner), ..Facts::default() })
 }
@@ -159,7 +158,7 @@ fn parse_type(text: &str) -> Result<(Kind, Endian), Error> {
         "f2" => Kind::F16,
         "f4" => Kind::F32,
         "f8" => Kind::F64,
-        _ => return Err(unsupported(format!("values of type `{name}`"))),
+        _ => return Err(unsupported(format!("values of type `{}`", excerpt(name.as_bytes())))),
     };
     Ok((kind, endian))
 }
@@ -168,7 +167,12 @@ fn parse_shape(text: &str) -> Result<Vec<u64>, Error> {
     let wrong = || damaged("the shape is not a tuple of whole numbers");
     let inner = text.strip_prefix('(').and_then(|t| t.split_once(')')).ok_or_else(wrong)?.0;
     let number = |part: &str| part.trim().trim_end_matches('L').parse().map_err(|_| wrong());
-    inner.split(',').filter(|part| !part.trim().is_empty()).map(number).collect()
+    let dims: Vec<u64> =
+        inner.split(',').filter(|p| !p.trim().is_empty()).map(number).collect::<Result<_, _>>()?;
+    if dims.len() > MAX_DIMS {
+        return Err(damaged(format!("an array of {} dimensions", dims.len())));
+    }
+    Ok(dims)
 }
 
 #[cfg(test)]

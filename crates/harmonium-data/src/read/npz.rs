@@ -9,6 +9,8 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 const FORMAT: &str = "npz";
+/// Arrays whose headers are read for a list of what there is; messages show no more of them.
+const SHAPES: usize = 20;
 
 /// Whether a file starts like this format.
 pub(crate) fn recognise(head: &[u8]) -> bool {
@@ -38,8 +40,9 @@ pub(crate) fn read(reader: impl Read + Seek, rows: &mut RowSink) -> Result<Facts
         (None, _) => None,
     };
     let Some(index) = chosen else {
-        let shape =
-            |(i, n): (usize, &String)| format!("`{}`{}", plain(n), shape_of(&mut archive, i));
+        let mut shape =
+            |i: usize| if i < SHAPES { shape_of(&mut archive, i) } else { String::new() };
+        let shape = |(i, n): (usize, &String)| format!("`{}`{}", plain(n), shape(i));
         let available = names.iter().enumerate().map(shape).collect();
         return Err(Error::Variable { asked, available });
     };

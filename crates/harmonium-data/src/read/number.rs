@@ -40,11 +40,7 @@ impl Kind {
         reason = "tables hold 32-bit numbers; what is out of their range becomes infinite"
     )]
     pub(crate) fn decode(self, bytes: &[u8], endian: Endian) -> f32 {
-        let mut word = [0_u8; 8];
-        match endian {
-            Endian::Little => word[..bytes.len()].copy_from_slice(bytes),
-            Endian::Big => word.iter_mut().zip(bytes.iter().rev()).for_each(|(w, b)| *w = *b),
-        }
+        let word = word(bytes, endian);
         let [a, b, c, d, ..] = word;
         match self {
             Self::U8 => f32::from(a),
@@ -61,11 +57,54 @@ impl Kind {
         }
     }
 
+    /// The number as text. Whole numbers keep all their digits, also beyond 2²⁴, where tables skip
+    /// some; others are as in a table.
+    pub(crate) fn text(self, bytes: &[u8], endian: Endian) -> String {
+        let word = word(bytes, endian);
+        let [a, b, c, d, ..] = word;
+        match self {
+            Self::U32 => u32::from_le_bytes([a, b, c, d]).to_string(),
+            Self::I32 => i32::from_le_bytes([a, b, c, d]).to_string(),
+            Self::U64 => u64::from_le_bytes(word).to_string(),
+            Self::I64 => i64::from_le_bytes(word).to_string(),
+            Self::F64 if f64::from_le_bytes(word).fract() == 0.0 => {
+                f64::from_le_bytes(word).to_string()
+            }
+            _ => self.decode(bytes, endian).to_string(),
+        }
+    }
+
     /// All the numbers of `bytes`.
     pub(crate) fn decode_into(self, bytes: &[u8], endian: Endian, out: &mut Vec<f32>) {
         out.clear();
         out.extend(bytes.chunks_exact(self.size()).map(|chunk| self.decode(chunk, endian)));
     }
+}
+
+/// Stored numbers one after the other, such as a row of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) endian: Endian,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Run<'_> {
+    /// One of them as text, see [`Kind::text`].
+    pub(crate) fn text(&self, place: usize) -> String {
+        let size = self.kind.size();
+        self.kind.text(&self.bytes[place * size..(place + 1) * size], self.endian)
+    }
+}
+
+/// Up to eight bytes, the lowest first.
+fn word(bytes: &[u8], endian: Endian) -> [u8; 8] {
+    let mut word = [0_u8; 8];
+    match endian {
+        Endian::Little => word[..bytes.len()].copy_from_slice(bytes),
+        Endian::Big => word.iter_mut().zip(bytes.iter().rev()).for_each(|(w, b)| *w = *b),
+    }
+    word
 }
 
 /// IEEE 754 half precision: 1 sign, 5 exponent and 10 fraction bits.

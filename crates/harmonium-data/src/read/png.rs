@@ -48,8 +48,7 @@ pub(crate) fn read_folder(folder: &Path, rows: &mut RowSink) -> Result<Facts, Er
     let mut first = None;
     for (path, class) in pictures {
         let name = path.display().to_string();
-        let file = std::fs::File::open(&path).map_err(|e| Error::from(e).in_file(&name))?;
-        let (image, pixels) = decode(BufReader::new(file)).map_err(|e| e.in_file(&name))?;
+        let (image, pixels) = read_file(&path).map_err(|e| e.in_file(&name))?;
         let expected: Image = *first.get_or_insert(image);
         if image != expected {
             return Err(Error::PictureSize {
@@ -61,6 +60,14 @@ pub(crate) fn read_folder(folder: &Path, rows: &mut RowSink) -> Result<Facts, Er
         rows.push_bytes(&pixels, class.as_deref())?;
     }
     Ok(Facts { image: first, ..Facts::default() })
+}
+
+/// Opens regular files only: a pipe of that name would be waited for without end.
+fn read_file(path: &Path) -> Result<(Image, Vec<u8>), Error> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Error::NotAFile);
+    }
+    decode(BufReader::new(std::fs::File::open(path)?))
 }
 
 fn file_name(path: &Path) -> String {

@@ -1,5 +1,6 @@
 //! Where every reader puts its rows: options are applied here, once for all formats.
 
+use super::number::{Kind, Run};
 use crate::hash::ContentHash;
 use crate::labels::{self, Labels};
 use crate::options::Columns;
@@ -25,6 +26,8 @@ pub(crate) struct ReadRows {
     pub(crate) column_names: Option<Vec<String>>,
     pub(crate) content_hash: u64,
     pub(crate) notes: Vec<String>,
+    /// The entries of a vector as the file holds them, if they were asked for.
+    pub(crate) entries: Option<Vec<String>>,
 }
 
 /// A table in the making.
@@ -36,8 +39,12 @@ pub(crate) struct RowSink {
     layout: Option<Layout>,
     labels: Option<labels::LabelSink>,
     hash: ContentHash,
-    /// RowSink so far.
+    /// Rows so far.
     count: usize,
+    /// The entries as text, as long as they are wanted and form a vector.
+    entries: Option<Vec<String>>,
+    /// A buffer for a row of stored numbers.
+    decoded: Vec<f32>,
 }
 
 /// What the first row fixes.
@@ -66,7 +73,16 @@ impl RowSink {
             labels: None,
             hash: ContentHash::default(),
             count: 0,
+            entries: None,
+            decoded: Vec::new(),
         }
+    }
+
+    /// The same for a vector of labels, whose entries are kept as text too: a table has room for
+    /// whole numbers up to 2²⁴ only.
+    pub(crate) fn for_labels(options: &Options) -> Self {
+        let entries = (!options.invert).then(Vec::new);
+        Self { entries, ..Self::new(options, None) }
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -91,6 +107,8 @@ impl RowSink {
     /// Adds a row of bytes. `label` is what the format itself says the class is.
     pub(crate) fn push_bytes(&mut self, row: &[u8], label: Option<&str>) -> Result<(), Error> {
         self.prepare(row.len())?;
+        // Bytes are exact in the table itself.
+        self.entries = None;
         let Some(mut layout) = self.layout.take() else { return Ok(()) };
         let mut unpacked = Vec::new();
         let row = if self.options.packed_bits.is_some() {
@@ -99,7 +117,7 @@ impl RowSink {
         } else {
             row
         };
-        self.push_label(&layout, label, |c| f32::from(row[c]))?;
+        self.push_label(&layout, label, |c| Ok(row[c].to_string()))?;
         let result = if layout.columns.is_everything(layout.n_columns) {
             self.store_bytes(&mut layout.store, row)
         } else {
@@ -114,8 +132,32 @@ impl RowSink {
         result
     }
 
+    /// Adds a row of numbers as a file stores them.
+    pub(crate) fn push_run(&mut self, run: &Run) -> Result<(), Error> {
+        if run.kind == Kind::U8 {
+            return self.push_bytes(run.bytes, None);
+        }
+        let mut row = std::mem::take(&mut self.decoded);
+        run.kind.decode_into(run.bytes, run.endian, &mut row);
+        self.push_with(&row, None, |c| Ok(run.text(c)))?;
+        self.decoded = row;
+        Ok(())
+    }
+
     /// Adds a row of numbers, NaN where one is missing.
     pub(crate) fn push(&mut self, row: &[f32], label: Option<&str>) -> Result<(), Error> {
+        self.entries = None;
+        let line = self.count;
+        self.push_with(row, label, |c| label_text(line, row[c]))
+    }
+
+    /// Adds a row of numbers, given what each is as a label.
+    fn push_with(
+        &mut self,
+        row: &[f32],
+        label: Option<&str>,
+        text: impl Fn(usize) -> Result<String, Error>,
+    ) -> Result<(), Error> {
         self.prepare(row.len())?;
         if self.options.packed_bits.is_some() {
             let n_rows = self.count;
@@ -126,7 +168,9 @@ impl RowSink {
             return self.push_bytes(&bytes, label);
         }
         let Some(mut layout) = self.layout.take() else { return Ok(()) };
-        self.push_label(&layout, label, |c| row[c])?;
+        let text = |c: usize| if row[c].is_nan() { Ok(String::new()) } else { text(c) };
+        self.push_label(&layout, label, text)?;
+        self.keep_entries(&layout.columns, text)?;
         let mut kept = std::mem::take(&mut layout.reals);
         kept.clear();
         kept.extend(layout.columns.indices().map(|c| row[c]));
@@ -191,23 +235,37 @@ impl RowSink {
         })
     }
 
+    /// Keeps the entries of a column or of a single row.
+    fn keep_entries(
+        &mut self,
+        columns: &Columns,
+        text: impl Fn(usize) -> Result<String, Error>,
+    ) -> Result<(), Error> {
+        let Some(mut entries) = self.entries.take() else { return Ok(()) };
+        if self.count == 0 || columns.indices().take(2).count() == 1 {
+            for column in columns.indices() {
+                entries.push(text(column)?);
+            }
+            self.entries = Some(entries);
+        }
+        Ok(())
+    }
+
     fn push_label(
         &mut self,
         layout: &Layout,
         label: Option<&str>,
-        value: impl Fn(usize) -> f32,
+        text: impl Fn(usize) -> Result<String, Error>,
     ) -> Result<(), Error> {
         let row = self.count;
-        let no_label = |reason: &str| Error::NoLabel { row, reason: reason.into() };
         let text = match (label, layout.columns.label) {
-            (Some(text), _) if is_missing(text) => return Err(no_label("the entry is missing")),
             (Some(text), _) => text.to_owned(),
-            (None, Some(column)) => match value(column) {
-                x if x.is_nan() => return Err(no_label("the entry is missing")),
-                x => x.to_string(),
-            },
+            (None, Some(column)) => text(column)?,
             (None, None) => return Ok(()),
         };
+        if is_missing(&text) {
+            return Err(Error::NoLabel { row, reason: "the entry is missing".into() });
+        }
         self.labels.get_or_insert_default().push(&text);
         Ok(())
     }
@@ -219,7 +277,10 @@ impl RowSink {
         };
         let stored = layout.store.finish(self.full_scale)?;
         if self.options.transpose {
-            return turn(&stored.table, &self.options, self.threshold, facts);
+            // Where the full scale is found only with the last value, the caller needs it too, and
+            // the threshold is left to `Dataset::new`.
+            let threshold = self.threshold.filter(|_| self.full_scale.is_some());
+            return turn(&stored.table, &self.options, threshold, facts);
         }
         let mut table = stored.table;
         if let Some(image) = facts.image.filter(|_| layout.columns.is_everything(layout.n_columns))
@@ -241,7 +302,8 @@ impl RowSink {
         }
         let labels = self.labels.map(labels::LabelSink::finish);
         let content_hash = fingerprint(self.hash, &table, labels.as_ref());
-        Ok(ReadRows { table, labels, column_names, content_hash, notes: facts.notes })
+        let (notes, entries) = (facts.notes, self.entries);
+        Ok(ReadRows { table, labels, column_names, content_hash, notes, entries })
     }
 }
 
@@ -293,6 +355,19 @@ fn fingerprint(mut hash: ContentHash, table: &Table, labels: Option<&Labels>) ->
     }
     hash.finish()
 }
+
+/// The label that a number of a table is. From 2²⁴ on several whole numbers share one place in a
+/// table, so that classes would be lost.
+pub(crate) fn label_text(row: usize, value: f32) -> Result<String, Error> {
+    if value.abs() < FIRST_SHARED {
+        return Ok(value.to_string());
+    }
+    let reason = format!("{value} is {FIRST_SHARED} or more, where 32-bit numbers are not exact");
+    Err(Error::NoLabel { row, reason })
+}
+
+/// 2²⁴, the first whole number that shares its 32-bit number with the next.
+const FIRST_SHARED: f32 = 16_777_216.0;
 
 /// Whether a cell stands for a missing entry.
 pub(crate) fn is_missing(cell: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::Error;
 /// Entries that any sparse file may have once it is dense.
 const FREE: u64 = 1 << 20;
 /// Dense entries for each stored one on top.
-const PER_ENTRY: u64 = 1 << 10;
+pub(crate) const PER_ENTRY: u64 = 1 << 10;
 
 /// Refuses a table that a few stored entries would blow up: tables are dense here.
 pub(crate) fn check_dense(n_rows: u64, n_columns: u64, n_stored: u64) -> Result<(), Error> {

@@ -37,10 +37,11 @@ fn pair(token: &[u8]) -> Option<(u32, f32)> {
 /// The lines, as listed.
 #[derive(Default)]
 struct Listed {
-    labels: Vec<String>,
-    /// Where the entries of each line end.
-    ends: Vec<usize>,
+    /// The labels of all lines in one text: a string for each would cost ten times a short line.
+    labels: String,
     entries: Vec<(u32, f32)>,
+    /// Where the label and the entries of each line end.
+    ends: Vec<(usize, usize)>,
 }
 
 /// Reads everything, since the last line may hold the highest index. The label that starts each
@@ -53,16 +54,16 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts
     let highest = listed.entries.iter().map(|(i, _)| (i - first) as usize + 1).max().unwrap_or(0);
     let asked = rows.options().columns.as_ref().map_or(0, |r| r.end);
     let n_columns = if asked == usize::MAX { highest } else { highest.max(asked) };
-    let n_rows = listed.labels.len();
+    let n_rows = listed.ends.len();
     if n_rows == 0 || n_columns == 0 {
         return Err(Error::Empty { n_rows, n_columns });
     }
     check_dense(n_rows as u64, n_columns as u64, listed.entries.len() as u64)?;
     let use_labels = rows.options().label_column.is_none() && !rows.options().transpose;
     let mut values = vec![0.0; n_columns];
-    let mut start = 0;
-    for (label, &end) in listed.labels.iter().zip(&listed.ends) {
-        let entries = &listed.entries[start..end];
+    let mut start = (0, 0);
+    for &end in &listed.ends {
+        let (label, entries) = (&listed.labels[start.0..end.0], &listed.entries[start.1..end.1]);
         for (i, x) in entries {
             values[(i - first) as usize] = *x;
         }
@@ -99,8 +100,10 @@ fn list(reader: &mut dyn BufRead) -> Result<Listed, Error> {
         if let Some(w) = listed.entries[start..].windows(2).find(|w| w[0].0 == w[1].0) {
             return Err(damaged(format!("index {} occurs twice", w[0].0)));
         }
-        listed.labels.push(String::from_utf8_lossy(label).into_owned());
-        listed.ends.push(listed.entries.len());
+        listed.labels.push_str(&String::from_utf8_lossy(label));
+        listed.ends.push((listed.labels.len(), listed.entries.len()));
+        // The width is known at the end, and is 1 at least.
+        check_dense(listed.ends.len() as u64, 1, listed.entries.len() as u64)?;
     }
     Ok(listed)
 }

@@ -201,6 +201,17 @@ fn is_counting(record: &Cells) -> bool {
 
 fn header_notes(header: &Cells) -> Vec<String> {
     let mut notes = Vec::new();
+    let n_numbers = header.iter().filter(|c| number(c).is_some_and(|x| !x.is_nan())).count();
+    if n_numbers > 0 && !is_counting(header) {
+        let n_words = header.len() - n_numbers;
+        let words: Vec<&[u8]> = header.iter().filter(|c| number(c).is_none()).collect();
+        notes.push(format!(
+            "the first line was taken as a header and not as data: {n_words} of its {} cells are not \
+             numbers, such as `{}`",
+            header.len(),
+            excerpt(words.first().copied().unwrap_or_default()),
+        ));
+    }
     if is_counting(header) {
         notes.push("the first line counts the columns and was taken as a header".to_owned());
     }

@@ -4,7 +4,7 @@
 use super::deferred::deferrable;
 use super::{Context, Deferred, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
-use crate::machine::{Machine, State};
+use crate::machine::{Machine, State, filled};
 use crate::sampling::{Chains, Clamp};
 
 /// PCD: `n_chains` chains, moved by `k` sweeps at each step.
@@ -21,12 +21,13 @@ impl Persistent {
     ///
     /// # Errors
     ///
-    /// If there are none.
+    /// If there are none, or more than memory holds.
     pub fn new(n_chains: usize) -> Result<Self, Error> {
         if n_chains == 0 {
             return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
         }
-        let weights = vec![1.0 / n_chains as f64; n_chains];
+        let weights =
+            filled(n_chains, 1.0 / n_chains as f64, || format!("weights of {n_chains} chains"))?;
         Ok(Self { n_chains, chains: None, particles: None, weights })
     }
 

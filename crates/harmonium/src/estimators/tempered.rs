@@ -3,7 +3,7 @@
 
 use super::{Context, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
-use crate::machine::{Base, Machine, State};
+use crate::machine::{Base, Machine, State, check_memory, filled};
 use crate::sampling::{Clamp, SwapRate, Tempering};
 use crate::units::OwnParameters;
 use harmonium_kernels::random::Stream;
@@ -23,7 +23,7 @@ impl Tempered {
     ///
     /// # Errors
     ///
-    /// If there is no chain, or fewer than two replicas.
+    /// If there is no chain, fewer than two replicas, or more of both than memory holds.
     pub fn new(n_chains: usize, n_replicas: usize) -> Result<Self, Error> {
         for (name, value, least) in [("chains", n_chains, 1), ("replicas", n_replicas, 2)] {
             if value < least {
@@ -31,12 +31,14 @@ impl Tempered {
                 return Err(Error::Setting { name, value: value.to_string(), range });
             }
         }
+        let what = || format!("{n_chains} chains of {n_replicas} replicas");
+        check_memory(n_chains as f64 * n_replicas as f64 * 8.0, what)?;
         Ok(Self {
             n_chains,
             betas: Tempering::even_ladder(n_replicas),
             ladders: None,
             particles: None,
-            weights: vec![1.0 / n_chains as f64; n_chains],
+            weights: filled(n_chains, 1.0 / n_chains as f64, what)?,
         })
     }
 

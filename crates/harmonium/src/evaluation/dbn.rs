@@ -16,7 +16,7 @@ use super::likelihood::{Likelihood, weighted_mean};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
-use crate::machine::{Layer, State};
+use crate::machine::{Layer, State, check_memory};
 use crate::models::Dbn;
 use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
 use crate::schema::Feed;
@@ -211,7 +211,8 @@ fn check_draws(n_draws: usize) -> Result<(), Error> {
     if n_draws == 0 {
         return Err(Error::Setting { name: "draws", value: "0".into(), range: "at least 1" });
     }
-    Ok(())
+    let bytes = n_draws as f64 * ROWS as f64 * 8.0;
+    check_memory(bytes, || format!("{n_draws} draws for each of {ROWS} rows"))
 }
 
 /// Mean, log-mean-exp, and the variances of both over the draws, which mean nothing of a single draw.

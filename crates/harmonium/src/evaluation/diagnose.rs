@@ -9,7 +9,7 @@
 use super::diagnostics::{LEAST_EFFECTIVE_SAMPLES, Mixing, R_HAT_LIMIT, Series, Travel, Watch};
 use super::two_sample::{Correlations, Domain, MOST_ROWS, Samples, TwoSample, compare};
 use crate::error::Error;
-use crate::machine::{Base, LayerId, Machine, State};
+use crate::machine::{Base, Layer, LayerId, MOST_STEPS, Machine, State, check_memory};
 use crate::sampling::{Chains, Clamp, Sampler, Tempering};
 use crate::units::{Storage, Units};
 use harmonium_kernels::random::Stream;
@@ -115,6 +115,11 @@ pub fn diagnose(
         let value = chains.to_string();
         return Err(Error::Setting { name: "chains", value, range: "at least 2" });
     }
+    if sweeps > MOST_STEPS {
+        let value = sweeps.to_string();
+        return Err(Error::Setting { name: "sweeps", value, range: "at most 10^15" });
+    }
+    check_cost(sampler.machine(), chains, sweeps)?;
     let start = start(sampler, questions, stream)?;
     let scalars = watch(sampler, start, sweeps, stream.fork(1), progress)?;
     let tempering = temper(sampler, questions, stream.fork(2), progress)?;
@@ -123,6 +128,19 @@ pub fn diagnose(
         None => None,
     };
     Ok(Diagnosis { chains, sweeps, scalars, tempering, two_sample })
+}
+
+/// Whether the chains and what is watched of them fit into memory: the energy, the activity of each
+/// layer and two directions, for every chain and sweep.
+///
+/// # Errors
+///
+/// If they do not.
+pub(crate) fn check_cost(machine: &Machine, chains: usize, sweeps: usize) -> Result<(), Error> {
+    let entries: usize = machine.layers().iter().map(Layer::len).sum();
+    let watched = (machine.layers().len() + 3) as f64 * sweeps as f64;
+    let bytes = chains as f64 * (2.0 * entries as f64 + watched) * 8.0;
+    check_memory(bytes, || format!("{chains} chains watched for {sweeps} sweeps"))
 }
 
 /// Chains from independent units, every second one from a row of the data if there is any.

@@ -25,13 +25,9 @@ impl Split {
         let free: Vec<LayerId> = machine.layer_ids().filter(|&l| !clamp.holds_layer(l)).collect();
         let (gaussian, discrete): (Vec<LayerId>, Vec<LayerId>) =
             free.iter().partition(|&&l| !machine.layer(l).units.is_finite());
-        let candidates: Vec<LayerId> = discrete
-            .iter()
-            .copied()
-            .filter(|&l| {
-                !machine.has_lateral(l) && gaussian.iter().all(|&g| !machine.coupled(l, g))
-            })
-            .collect();
+        let seen = machine.layers_seen();
+        let sees_sum = |l: LayerId| seen[l.0].iter().any(|m| *m == l || gaussian.contains(m));
+        let candidates: Vec<LayerId> = discrete.iter().copied().filter(|&l| !sees_sum(l)).collect();
         let total: f64 = discrete.iter().map(|&l| bits(l)).sum();
         let (best, saved) = machine.heaviest_uncoupled(&candidates, bits);
         Self { summed: [gaussian, best].concat(), log2_terms: total - saved }

@@ -1,6 +1,7 @@
 //! Weights between two layers, or inside one.
 
-use super::layer::{LayerId, filled};
+use super::layer::LayerId;
+use super::memory::filled;
 use crate::error::Error;
 use std::sync::Arc;
 

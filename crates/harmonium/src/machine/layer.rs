@@ -1,5 +1,6 @@
 //! A group of units of one kind, with the parameters of its own energy.
 
+use super::memory::filled;
 use crate::error::Error;
 use crate::units::{OwnParameters, Storage, Units};
 use serde::{Deserialize, Serialize};
@@ -146,13 +147,4 @@ impl Layer {
 pub(crate) fn own_energy(units: Units, bias: &[f64], own: OwnParameters<'_>, x: &[f64]) -> f64 {
     let linear: f64 = bias.iter().zip(x).map(|(b, x)| b * x).sum();
     units.own_energy(own, x) - linear
-}
-
-/// A vector of `len` times `value`, or an error where memory ends.
-pub(crate) fn filled(len: usize, value: f64, what: impl Fn() -> String) -> Result<Vec<f64>, Error> {
-    let mut values = Vec::new();
-    let too_much = |_| Error::Memory { what: what(), bytes: len as f64 * 8.0 };
-    values.try_reserve_exact(len).map_err(too_much)?;
-    values.resize(len, value);
-    Ok(values)
 }

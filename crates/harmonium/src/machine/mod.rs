@@ -13,6 +13,7 @@ mod batch;
 mod clamp;
 mod coupling;
 mod layer;
+mod memory;
 mod rewrite;
 mod schedule;
 mod state;
@@ -26,10 +27,12 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
+pub(crate) use memory::{MOST_STEPS, check_memory, filled};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;
 use harmonium_kernels::dense::{add_scaled, dot};
+use std::collections::BTreeSet;
 
 /// Layers and the couplings between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,17 +53,18 @@ impl Machine {
         if layers.is_empty() {
             return Err(Error::Empty { what: "the machine".into() });
         }
-        for (i, layer) in layers.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for layer in &layers {
             layer.check()?;
-            if layers[..i].iter().any(|other| other.name == layer.name) {
+            if !names.insert(layer.name.as_str()) {
                 return Err(Error::Duplicate { what: format!("layer `{}`", layer.name) });
             }
         }
-        for (i, coupling) in couplings.iter().enumerate() {
+        let mut pairs = BTreeSet::new();
+        for coupling in &couplings {
             check_coupling(coupling, &layers)?;
             let (a, b) = coupling.between;
-            let same = |c: &Coupling| c.between == (a, b) || c.between == (b, a);
-            if couplings[..i].iter().any(same) {
+            if !pairs.insert((a.min(b), a.max(b))) {
                 let (a, b) = (&layers[a.0].name, &layers[b.0].name);
                 return Err(Error::Duplicate { what: format!("the coupling of `{a}` and `{b}`") });
             }

@@ -1,6 +1,7 @@
 //! Which layers can be updated at the same time.
 
 use super::{LayerId, Machine};
+use std::collections::BTreeSet;
 
 impl Machine {
     /// Blocks of layers that do not see each other.
@@ -10,30 +11,34 @@ impl Machine {
     /// however its layers are numbered. A lateral coupling does not split a layer here: its units
     /// are visited one by one inside the block, or colour by colour if it is sparse.
     pub fn schedule(&self) -> Vec<Vec<LayerId>> {
+        let seen = self.layers_seen();
         let mut blocks: Vec<Vec<LayerId>> = Vec::new();
-        for l in self.connected_order() {
-            let uncoupled = |block: &&mut Vec<LayerId>| block.iter().all(|&m| !self.coupled(l, m));
-            match blocks.iter_mut().find(uncoupled) {
-                Some(block) => block.push(l),
-                None => blocks.push(vec![l]),
+        let mut block_of: Vec<Option<usize>> = vec![None; seen.len()];
+        for l in connected_order(&seen) {
+            let taken: BTreeSet<usize> = seen[l.0].iter().filter_map(|m| block_of[m.0]).collect();
+            // The first number that is not taken.
+            let block = taken.iter().enumerate().take_while(|&(i, &b)| i == b).count();
+            if block == blocks.len() {
+                blocks.push(Vec::new());
             }
+            blocks[block].push(l);
+            block_of[l.0] = Some(block);
         }
         blocks
     }
 
-    /// All layers, each after one it is coupled with, if there is one.
-    fn connected_order(&self) -> Vec<LayerId> {
-        let mut order: Vec<LayerId> = Vec::new();
-        for start in self.layer_ids() {
-            let mut frontier = vec![start];
-            while let Some(l) = frontier.pop() {
-                if !order.contains(&l) {
-                    order.push(l);
-                    frontier.extend(self.layer_ids().rev().filter(|&m| self.coupled(l, m)));
-                }
+    /// The layers that each layer sees, in rising order; itself, if it has a lateral coupling.
+    pub(crate) fn layers_seen(&self) -> Vec<Vec<LayerId>> {
+        let mut seen = vec![Vec::new(); self.layers().len()];
+        for coupling in self.couplings() {
+            let (a, b) = coupling.between;
+            seen[a.0].push(b);
+            if a != b {
+                seen[b.0].push(a);
             }
         }
-        order
+        seen.iter_mut().for_each(|layers| layers.sort_unstable());
+        seen
     }
 
     /// The set of candidates that do not see each other with the largest sum of `weight`: by trying
@@ -62,15 +67,36 @@ impl Machine {
                 }
             }
         } else {
-            let mut sorted = candidates.to_vec();
-            sorted.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
-            for l in sorted {
-                if independent(&best.0, l) {
-                    best.1 += weight(l);
+            let seen = self.layers_seen();
+            let mut sorted: Vec<(f64, LayerId)> =
+                candidates.iter().map(|&l| (weight(l), l)).collect();
+            sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let mut barred = vec![false; seen.len()];
+            for (weight, l) in sorted {
+                if !barred[l.0] {
+                    best.1 += weight;
                     best.0.push(l);
+                    seen[l.0].iter().for_each(|m| barred[m.0] = true);
                 }
             }
         }
         best
     }
+}
+
+/// All layers, each after one it is coupled with, if there is one.
+fn connected_order(seen: &[Vec<LayerId>]) -> Vec<LayerId> {
+    let mut order: Vec<LayerId> = Vec::with_capacity(seen.len());
+    let mut placed = vec![false; seen.len()];
+    for start in 0..seen.len() {
+        let mut frontier = vec![LayerId(start)];
+        while let Some(l) = frontier.pop() {
+            if !placed[l.0] {
+                placed[l.0] = true;
+                order.push(l);
+                frontier.extend(seen[l.0].iter().rev().filter(|m| !placed[m.0]));
+            }
+        }
+    }
+    order
 }

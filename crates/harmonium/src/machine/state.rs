@@ -4,7 +4,8 @@
 //! are packed bits while the kernels work on them, and become numbers when they are read.
 
 use super::Machine;
-use super::layer::{LayerId, filled};
+use super::layer::LayerId;
+use super::memory::{check_memory, filled};
 use crate::error::Error;
 use crate::units::BitCoordinates;
 use harmonium_kernels::bits::BitMatrix;
@@ -132,6 +133,8 @@ impl State {
     ///
     /// If it does not fit into memory.
     pub fn zeros(machine: &Machine, n_rows: usize) -> Result<Self, Error> {
+        let entries: usize = machine.layers().iter().map(super::Layer::len).sum();
+        check_memory(n_rows as f64 * entries as f64 * 8.0, || format!("{n_rows} states"))?;
         let layers = machine.layers().iter().map(|layer| {
             let what = || format!("{n_rows} states of layer `{}`", layer.name);
             let bytes = n_rows as f64 * layer.len() as f64 * 8.0;

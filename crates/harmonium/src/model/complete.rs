@@ -13,7 +13,7 @@ use super::{arithmetic, pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::dbn;
-use crate::machine::{Clamp, LayerId, State};
+use crate::machine::{Clamp, LayerId, MOST_STEPS, State};
 use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
@@ -42,6 +42,17 @@ pub struct Completing {
 impl Default for Completing {
     fn default() -> Self {
         Self { sweeps: 500, seed: 0, arithmetic: None }
+    }
+}
+
+impl Completing {
+    /// Whether every setting is in its range.
+    fn check(&self) -> Result<(), Error> {
+        if !(1..=MOST_STEPS).contains(&self.sweeps) {
+            let value = self.sweeps.to_string();
+            return Err(Error::Setting { name: "sweeps", value, range: "from 1 to 10^15" });
+        }
+        Ok(())
     }
 }
 
@@ -76,9 +87,7 @@ impl Model {
         completing: &Completing,
         listener: &mut dyn Listener,
     ) -> Result<Completed, Error> {
-        if completing.sweeps == 0 {
-            return Err(Error::Setting { name: "sweeps", value: "0".into(), range: "at least 1" });
-        }
+        completing.check()?;
         match &self.body {
             Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
             Body::Dbn(dbn) if observed.is_none() && dbn.labels().is_some() => {
@@ -124,6 +133,7 @@ impl Given<'_> {
         completing: &Completing,
         listener: &mut dyn Listener,
     ) -> Result<Completed, Error> {
+        completing.check()?;
         let stream = Stream::new(completing.seed);
         let (mut x, clamp) = self.start(1, stream)?;
         let arithmetic = arithmetic(completing.arithmetic, Arithmetic::F32);

@@ -4,7 +4,7 @@ use super::{arithmetic, pieces};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::diagnose::{
-    DataSide, Diagnosis, Questions, Scalar, diagnose, samples, watch,
+    DataSide, Diagnosis, Questions, Scalar, check_cost, diagnose, samples, watch,
 };
 use crate::evaluation::two_sample::Samples;
 use crate::machine::{Base, LayerId};
@@ -57,6 +57,7 @@ impl Model {
         listener: &mut dyn Listener,
     ) -> Result<Diagnosis, Error> {
         let machine = self.top();
+        check_cost(machine, diagnosing.chains, diagnosing.sweeps)?;
         let sampler =
             |default| Sampler::new(machine.clone(), arithmetic(diagnosing.arithmetic, default));
         let (chains, drawn) = (sampler(Arithmetic::F32), sampler(Arithmetic::I16));

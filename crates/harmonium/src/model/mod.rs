@@ -41,7 +41,7 @@ pub use units::{fitting_binarize, fitting_units};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::log_partition::{self, LogPartition, Settings};
-use crate::machine::Machine;
+use crate::machine::{Layer, Machine, Role};
 use crate::models::Body;
 use crate::progress::{Listener, Work};
 use crate::run::Model;
@@ -67,10 +67,7 @@ impl Model {
 
     /// The layers that data goes into, as a machine without couplings.
     pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
-        let layers = self.body.visible().into_iter().cloned();
-        let visible = layers
-            .map(|layer| crate::machine::Layer { role: crate::machine::Role::Visible, ..layer });
-        Machine::new(visible.collect(), Vec::new())
+        as_visible(self.body.visible())
     }
 
     /// $\ln Z$ with its interval; of a deep belief network, that of its top RBM. Annealing starts at
@@ -93,6 +90,12 @@ impl Model {
         let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
         let mut last = (0, 0);
         let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
+            if let Some(width) = settings.width.filter(|_| last.1 > 0 && last.1 != total) {
+                let before = last.1;
+                listener.note(&format!(
+                    "the interval is wider than {width} nats after {before} sweeps: once more with {total}"
+                ));
+            }
             last = (done, total);
             listener.at(Work { what: "ln Z", done, total, detail: "" });
         })?;
@@ -102,6 +105,13 @@ impl Model {
         }
         Ok(found)
     }
+}
+
+/// Those of the layers that data goes into, as a machine without couplings. All layers of a deep
+/// belief network that take data count, whatever their role in the RBM on top.
+fn as_visible<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> Result<Machine, Error> {
+    let visible = |layer: &Layer| Layer { role: Role::Visible, ..layer.clone() };
+    Machine::new(layers.into_iter().map(visible).collect(), Vec::new())
 }
 
 /// Entries of the visible layers.

@@ -7,7 +7,7 @@ use super::given::{Given, Known};
 use super::{arithmetic, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Clamp, Machine, Role, State};
+use crate::machine::{Clamp, Layer, MOST_STEPS, Machine, Role, State, check_memory};
 use crate::models::Body;
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
@@ -93,15 +93,34 @@ impl Given<'_> {
         Ok(self.draw(&drawing, &mut Silent)?.values)
     }
 
+    /// Whether every setting is in its range, and the samples fit into memory: the chains, what is
+    /// drawn from them, and the values that are returned.
+    fn check(&self, drawing: &Drawing) -> Result<(), Error> {
+        let &Drawing { n, sweeps, .. } = drawing;
+        if n == 0 {
+            return Err(Error::Setting { name: "n", value: "0".into(), range: "at least 1" });
+        }
+        if sweeps > MOST_STEPS {
+            let value = sweeps.to_string();
+            return Err(Error::Setting { name: "sweeps", value, range: "at most 10^15" });
+        }
+        let rows = match &self.known {
+            Known::Rows { values, .. } => values.n_rows(),
+            Known::Nothing | Known::Class(_) => 1,
+        };
+        let entries: usize = self.model.top().layers().iter().map(Layer::len).sum();
+        let shown: usize = self.model.body.visible().iter().map(|layer| layer.len()).sum();
+        let bytes = n as f64 * rows as f64 * (entries + 2 * shown) as f64 * 8.0;
+        check_memory(bytes, || format!("{n} samples for each of {rows} rows"))
+    }
+
     /// The same with everything that can be set.
     ///
     /// # Errors
     ///
     /// If no sample is asked for, memory ends, or the listener cancels.
     pub fn draw(&self, drawing: &Drawing, listener: &mut dyn Listener) -> Result<Drawn, Error> {
-        if drawing.n == 0 {
-            return Err(Error::Setting { name: "n", value: "0".into(), range: "at least 1" });
-        }
+        self.check(drawing)?;
         let stream = Stream::new(drawing.seed);
         let (x, clamp) = self.start(drawing.n, stream)?;
         let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::I16);

@@ -1,7 +1,7 @@
 //! From a model to be trained to a trained one.
 
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
 use crate::run::{About, Memory, Model};
@@ -48,17 +48,16 @@ impl<'d> Training<'d> {
     /// # Errors
     ///
     /// If the data does not fit, or a setting is out of range.
-    pub fn learner(&self) -> Result<Box<dyn Learner + 'd>, Error> {
+    pub fn learner(self) -> Result<Box<dyn Learner + 'd>, Error> {
         self.plan.check()?;
-        Ok(match &self.blueprint {
-            Blueprint::Machine(machine) => {
-                let mut machine = machine.clone();
+        Ok(match self.blueprint {
+            Blueprint::Machine(mut machine) => {
                 initialise(&mut machine, self.data, &self.plan)?;
                 learner(machine, self.data, &self.plan)?
             }
             Blueprint::Dbn(shape) => {
                 let (plan, refinement) = (&self.plan, &self.refinement);
-                Box::new(DbnLearner::new(shape.clone(), self.data, plan, refinement)?)
+                Box::new(DbnLearner::new(shape, self.data, plan, refinement)?)
             }
         })
     }
@@ -68,17 +67,16 @@ impl<'d> Training<'d> {
     /// # Errors
     ///
     /// If the checkpoint does not fit.
-    pub fn resumed(&self, checkpoint: &Checkpoint) -> Result<Box<dyn Learner + 'd>, Error> {
-        Ok(match &self.blueprint {
-            Blueprint::Machine(machine) if self.plan.pretrain_epochs > 0 => {
-                let mut machine = machine.clone();
-                initialise(&mut machine, self.data, &self.plan)?;
-                Box::new(Pretrained::resume(machine, checkpoint, self.data, &self.plan)?)
+    pub fn resumed(self, checkpoint: &Checkpoint) -> Result<Box<dyn Learner + 'd>, Error> {
+        let Self { blueprint, data, plan, refinement } = self;
+        Ok(match blueprint {
+            Blueprint::Machine(mut machine) if plan.pretrain_epochs > 0 => {
+                initialise(&mut machine, data, &plan)?;
+                Box::new(Pretrained::resume(machine, checkpoint, data, &plan)?)
             }
-            Blueprint::Machine(_) => Box::new(Trainer::resume(checkpoint, self.data, &self.plan)?),
+            Blueprint::Machine(_) => Box::new(Trainer::resume(checkpoint, data, &plan)?),
             Blueprint::Dbn(shape) => {
-                let (shape, plan, refinement) = (shape.clone(), &self.plan, &self.refinement);
-                Box::new(DbnLearner::resume(checkpoint, shape, self.data, plan, refinement)?)
+                Box::new(DbnLearner::resume(checkpoint, shape, data, &plan, &refinement)?)
             }
         })
     }
@@ -108,16 +106,16 @@ impl<'d> Training<'d> {
     /// If the data does not fit, a setting is out of range, or memory ends; and if a number is not
     /// finite, with the last good model.
     pub fn run(
-        &self,
+        self,
         observers: &mut [&mut dyn Observer],
         listener: &mut dyn Listener,
     ) -> Result<Model, Failed> {
+        let (data, seed) = (self.memory()?, self.plan.seed);
         let mut learner = self.learner()?;
-        let data = self.memory()?;
         let stop = drive(learner.as_mut(), observers, listener)?;
         let ((epochs, steps), progress) = (learner.before(), learner.progress());
         let about = About {
-            seed: self.plan.seed,
+            seed,
             epoch: epochs + progress.epoch,
             step: steps + progress.step,
             data,
@@ -144,7 +142,9 @@ impl Blueprint {
     /// The layers that data goes into, as a machine without couplings.
     pub(crate) fn data_layers(&self) -> Result<Machine, Error> {
         match self {
-            Self::Machine(machine) => Model::from(machine.clone()).data_layers(),
+            Self::Machine(machine) => {
+                super::as_visible(machine.layers().iter().filter(|l| l.role == Role::Visible))
+            }
             Self::Dbn(shape) => shape.data_layers(),
         }
     }

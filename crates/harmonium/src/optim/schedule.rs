@@ -25,7 +25,7 @@ impl Progress {
     /// Where a run of `epochs` epochs is.
     pub fn new(epoch: u64, batches_done: u64, per_epoch: u64, epochs: u64) -> Self {
         let step = epoch * per_epoch + batches_done;
-        Self { step, n_steps: epochs * per_epoch, epoch, per_epoch }
+        Self { step, n_steps: epochs.saturating_mul(per_epoch), epoch, per_epoch }
     }
 }
 

@@ -16,9 +16,13 @@ impl Sgd {
         Self { velocity: lengths.into_iter().map(|n| vec![0.0; n]).collect() }
     }
 
-    /// Goes on from the last update.
-    pub(crate) fn from_velocity(velocity: Vec<Vec<f64>>) -> Self {
-        Self { velocity }
+    /// What [`Optimizer::export`] would give for this velocity, without a copy of it.
+    pub(crate) fn snapshot(velocity: Vec<Vec<f64>>) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for (i, slice) in velocity.into_iter().enumerate() {
+            snapshot.insert(format!("velocity.{i}"), slice);
+        }
+        snapshot
     }
 
     /// The last update.

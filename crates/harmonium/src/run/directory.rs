@@ -1,11 +1,11 @@
 //! A run directory, for those who look at it.
 
-use super::Overwrite;
 use super::checkpoint::SavedCheckpoint;
+use super::checksum::checksum_of;
 use super::events::{self, EventLog};
-use super::file_error;
-use super::model_file::{Located, Model};
+use super::model_file::{Located, Model, read_file};
 use super::writer::RunWriter;
+use super::{Overwrite, file_error, in_file};
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -138,6 +138,17 @@ impl RunDirectory {
     pub fn best(&self) -> Result<Option<Model>, Error> {
         let path = self.part(part::BEST);
         path.exists().then(|| Model::load(&path)).transpose()
+    }
+
+    /// The best model so far and the checksum of its file, if one was written.
+    pub(super) fn read_best(&self) -> Result<Option<(Model, String)>, Error> {
+        let path = self.part(part::BEST);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = read_file(&path)?;
+        let model = Model::from_bytes(&bytes).map_err(in_file(&path))?;
+        Ok(Some((model, checksum_of(&bytes))))
     }
 
     /// The result, if the run has finished.

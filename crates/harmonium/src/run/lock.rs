@@ -7,7 +7,7 @@
 use super::file_error;
 use crate::error::Error;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,7 +20,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held as long as it lives.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct Lock {
+    file: File,
+    /// The number of the process that held it before and was killed.
+    killed: Option<String>,
+}
 
 impl Lock {
     /// Locks a run directory, which must exist.
@@ -59,25 +63,35 @@ impl Lock {
                 return Err(Error::Locked { path, holder });
             }
         }
+        let killed = number(&mut file);
         file.set_len(0).map_err(failed)?;
+        file.rewind().map_err(failed)?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
-        Ok(Self(file))
+        Ok(Self { file, killed })
+    }
+
+    /// The number of the process that held the lock before, if it ended without giving it back.
+    pub(super) fn killed(&self) -> Option<&str> {
+        self.killed.as_deref()
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // A number that stays is wrong but harmless: the lock is what counts.
-        let _ = self.0.set_len(0);
+        let _ = self.file.set_len(0);
     }
 }
 
 /// Who wrote their number into the file.
 fn holder(file: &mut File) -> String {
+    number(file).map_or("another process".into(), |number| format!("process {number}"))
+}
+
+/// The number in the file.
+fn number(file: &mut File) -> Option<String> {
     const LONGEST: u64 = 20;
     let mut text = String::new();
-    match file.take(LONGEST).read_to_string(&mut text) {
-        Ok(n) if n > 0 && text.bytes().all(|b| b.is_ascii_digit()) => format!("process {text}"),
-        _ => "another process".into(),
-    }
+    let n = file.take(LONGEST).read_to_string(&mut text).ok()?;
+    (n > 0 && text.bytes().all(|b| b.is_ascii_digit())).then_some(text)
 }

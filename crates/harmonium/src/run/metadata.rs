@@ -1,7 +1,9 @@
 //! The text in a model file: sorted JSON that says what the tensors are.
 
+use super::checksum::Checksum;
 use super::memory::Memory;
 use super::model_file::About;
+use super::tensors::{Tensor, Tensors};
 use super::{NO_FILE, damaged};
 use crate::error::Error;
 use crate::machine::{Machine, Role, Weights};
@@ -10,10 +12,14 @@ use crate::training::Stage;
 use crate::units::Units;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// The latest version this library reads: 2 knows sparse couplings. A model without them is
-/// written as version 1, byte for byte what it always was.
-const FORMAT_VERSION: u64 = 2;
+/// The latest version this library reads: 2 knows sparse couplings, 3 has a checksum. Checkpoints are
+/// written as version 3; a model as version 1, or 2 if it has sparse couplings, byte for byte what it
+/// always was.
+const FORMAT_VERSION: u64 = 3;
+const SPARSE: u64 = 2;
+const CHECKED: u64 = 3;
 
 /// The kinds of file this version knows; `network` is kept free for others.
 pub(super) const MACHINE: &str = "machine";
@@ -52,6 +58,9 @@ pub(super) struct Metadata {
     /// Only in checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkpoint: Option<Counters>,
+    /// The [`Checksum`] of the text without these digits, and of the tensors; only in checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) checksum: Option<String>,
 }
 
 /// The graph that a file describes.
@@ -114,7 +123,7 @@ impl MachineEntry {
                 return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
             }
         }
-        if version < 2 && self.couplings.iter().any(|c| c.edges.is_some()) {
+        if version < SPARSE && self.couplings.iter().any(|c| c.edges.is_some()) {
             return Err(damaged("version 1 of the format has no sparse couplings"));
         }
         Ok(())
@@ -194,12 +203,13 @@ impl Metadata {
             config: about.config.clone(),
             data: about.data.to_json(),
             checkpoint,
+            checksum: None,
         };
         match body {
             Body::Machine(machine) => {
                 let entry = MachineEntry::of(machine);
                 if entry.is_sparse() {
-                    metadata.format_version = FORMAT_VERSION;
+                    metadata.format_version = SPARSE;
                 }
                 metadata.layers = Some(entry.layers);
                 metadata.couplings = Some(entry.couplings);
@@ -210,7 +220,56 @@ impl Metadata {
                 metadata.top = Some(MachineEntry::of(dbn.top()));
             }
         }
+        if metadata.checkpoint.is_some() {
+            metadata.format_version = CHECKED;
+            metadata.checksum = Some(String::new());
+        }
         metadata
+    }
+
+    /// The text of a file with these tensors, with a checksum where it is that of a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As [`Metadata::to_text`].
+    pub(super) fn text_with(
+        mut self,
+        tensors: &BTreeMap<String, Tensor<'_>>,
+    ) -> Result<String, Error> {
+        let text = self.to_text()?;
+        if self.checksum.is_none() {
+            return Ok(text);
+        }
+        let mut sum = Checksum::new();
+        sum.text(&text);
+        tensors.iter().for_each(|(name, tensor)| tensor.add_to(name, &mut sum));
+        self.checksum = Some(sum.digits());
+        self.to_text()
+    }
+
+    /// Whether `text`, from which this was read, and the tensors are what was written.
+    ///
+    /// # Errors
+    ///
+    /// If the checksum is of something else, or is missing from a version that has one.
+    pub(super) fn check_sum(&self, text: &str, tensors: &Tensors<'_>) -> Result<(), Error> {
+        let Some(digits) = &self.checksum else {
+            if self.format_version >= CHECKED {
+                let version = self.format_version;
+                return Err(damaged(format!("version {version} of the format has a checksum")));
+            }
+            return Ok(());
+        };
+        let mut sum = Checksum::new();
+        sum.text(&text.replacen(digits.as_str(), "", 1));
+        tensors.add_to(&mut sum);
+        let found = sum.digits();
+        if found != *digits {
+            return Err(damaged(format!(
+                "its checksum is {found}, but {digits} was written: some of its bytes have changed"
+            )));
+        }
+        Ok(())
     }
 
     /// Where the model comes from.
@@ -270,7 +329,7 @@ impl Metadata {
     ///
     /// If reading it would not give back the same: the caller's values may nest too deep, and a
     /// model may have too many parts.
-    pub(super) fn to_text(&self) -> Result<String, Error> {
+    fn to_text(&self) -> Result<String, Error> {
         let unwritable = |reason: String| Error::Unwritable { reason };
         let value = serde_json::to_value(self).map_err(|e| unwritable(e.to_string()))?;
         let text = sorted(value).to_string();

@@ -26,6 +26,7 @@
 
 mod atomic;
 mod checkpoint;
+mod checksum;
 mod directory;
 mod event;
 mod events;

@@ -186,13 +186,15 @@ pub(super) fn write_parts(
     for (key, values) in state.into_iter().flat_map(|state| &state.0) {
         tensors.insert(format!("{STATE}{key}"), Tensor::row(values));
     }
-    tensors::write(tensors, Metadata::new(body, about, counters).to_text()?)
+    let text = Metadata::new(body, about, counters).text_with(&tensors)?;
+    tensors::write(tensors, text)
 }
 
 /// What [`write_parts`] wrote.
 pub(super) fn read_parts(bytes: &[u8]) -> Result<(Model, Option<(Snapshot, Counters)>), Error> {
     let (mut tensors, text) = Tensors::read(bytes)?;
     let mut metadata = Metadata::from_text(&text)?;
+    metadata.check_sum(&text, &tensors)?;
     let about = metadata.about()?;
     let body = match metadata.take_parts()? {
         Parts::Machine(entry) => Body::Machine(take_machine(&entry, &mut tensors)?),

@@ -5,6 +5,7 @@
 //! one that never stopped.
 
 use super::checkpoint::SavedCheckpoint;
+use super::directory::part::BEST;
 use super::event::{Epoch, Event, PretrainingEpoch};
 use super::model_file::{About, Model};
 use super::writer::RunWriter;
@@ -73,6 +74,8 @@ pub struct Recorder<'w, 'd> {
     monitor: Monitor<'d>,
     recording: Recording<'d>,
     best: Best,
+    /// The checksum of the file of the best model.
+    best_checksum: Option<String>,
     /// What was measured last.
     measurements: Measurements,
     /// The model that it was measured of.
@@ -100,6 +103,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             monitor,
             recording,
             best: Best::default(),
+            best_checksum: None,
             measurements: Measurements::default(),
             good: None,
             diverged: None,
@@ -132,6 +136,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             "ended": self.ended,
             "best": self.best.found().map(|b| b.0),
             "best_epoch": self.best.found().map(|b| b.1),
+            "best_checksum": self.best_checksum,
             "seconds": self.seconds(),
         })
     }
@@ -182,6 +187,28 @@ impl<'w, 'd> Recorder<'w, 'd> {
         Ok((told.into(), found))
     }
 
+    /// What is wrong with the file of the best model that the checkpoint knows of. A later one is as it
+    /// should be: it was written after the checkpoint, and will be written again.
+    fn lost_best(&self) -> Option<String> {
+        let (score, epoch) = self.best.found()?;
+        let wrong = match self.writer.directory().read_best() {
+            Ok(None) => "is missing".to_owned(),
+            Ok(Some((model, _))) if model.about.epoch < epoch => {
+                format!("is of epoch {}", model.about.epoch)
+            }
+            Ok(Some((model, checksum))) => {
+                let known = self.best_checksum.as_ref().filter(|_| model.about.epoch == epoch);
+                known.filter(|known| **known != checksum)?;
+                "has changed since it was written".to_owned()
+            }
+            Err(error) => format!("cannot be read ({error})"),
+        };
+        Some(format!(
+            "the best model so far, of epoch {epoch} with a score of {score:.4}, is lost: `{BEST}` {wrong}; \
+             training goes on and keeps only a better one"
+        ))
+    }
+
     /// Keeps the best model; the reason to stop when the score has not risen for too long.
     fn follow_best(
         &mut self,
@@ -192,7 +219,8 @@ impl<'w, 'd> Recorder<'w, 'd> {
         if self.best.look(score.value, view.epoch()) {
             let (epoch, step) = (view.epoch(), view.report.step);
             let about = About { step, epoch, ..self.recording.about.clone() };
-            self.writer.save_best(&Model { body: view.body(), about })?;
+            let checksum = self.writer.save_best(&Model { body: view.body(), about })?;
+            self.best_checksum = Some(checksum);
             return Ok(None);
         }
         let patience = self.recording.patience;
@@ -258,7 +286,9 @@ impl Observer for Recorder<'_, '_> {
         match stop {
             Stop::Finished => {
                 let mut measurements = Measurements::default();
-                if let Body::Dbn(dbn) = learner.body() {
+                if learner.stage().is_some()
+                    && let Body::Dbn(dbn) = learner.body()
+                {
                     let found = dbn::final_bounds(&dbn, self.recording.train);
                     let progress = learner.progress();
                     measurements = match finite(found, progress.step, progress.epoch) {
@@ -301,6 +331,7 @@ impl Observer for Recorder<'_, '_> {
     fn import(&mut self, state: &Value) {
         let best = state["best"].as_f64().zip(state["best_epoch"].as_u64());
         self.best.set(best);
+        self.best_checksum = state["best_checksum"].as_str().map(str::to_owned);
         self.seconds_before = state["seconds"].as_f64().unwrap_or(0.0);
     }
 }
@@ -326,6 +357,9 @@ impl RunWriter {
                 recorder.stage = checkpoint.stage;
                 if let Some(state) = checkpoint.observers.get(RECORDER) {
                     recorder.import(state);
+                }
+                if let Some(lost) = recorder.lost_best() {
+                    listener.note(&lost);
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! The bytes are those of a safetensors file. Tensors stand in the order of their names and the
 //! text is the only metadata, so equal content gives equal bytes.
 
+use super::checksum::Checksum;
 use super::damaged;
 use super::header::{Header, MAX_HEADER, PREFIX, Place};
 use crate::error::Error;
@@ -28,6 +29,14 @@ impl<'a> Tensor<'a> {
     /// A matrix, row by row.
     pub(super) fn matrix(shape: (usize, usize), values: &'a [f64]) -> Self {
         Self { shape: vec![shape.0, shape.1], values: values.into() }
+    }
+
+    /// Adds the name, the shape and the numbers.
+    pub(super) fn add_to(&self, name: &str, sum: &mut Checksum) {
+        sum.text(name);
+        sum.word(self.shape.len() as u64);
+        self.shape.iter().for_each(|&n| sum.word(n as u64));
+        self.values.iter().for_each(|x| sum.word(x.to_bits()));
     }
 
     /// A matrix that nobody else holds.
@@ -149,6 +158,17 @@ impl<'a> Tensors<'a> {
         let inside =
             inside.into_iter().map(|(name, place)| (name[prefix.len()..].to_owned(), place));
         Self { places: inside.collect(), data: self.data }
+    }
+
+    /// Adds what [`Tensor::add_to`] adds, for every tensor that has not been taken out.
+    pub(super) fn add_to(&self, sum: &mut Checksum) {
+        for (name, place) in &self.places {
+            sum.text(name);
+            sum.word(place.shape.len() as u64);
+            place.shape.iter().for_each(|&n| sum.word(n));
+            let (numbers, _) = self.data[place.range()].as_chunks();
+            numbers.iter().for_each(|&number| sum.word(u64::from_le_bytes(number)));
+        }
     }
 
     /// Whether everything was taken out: a tensor that is ignored could have mattered.

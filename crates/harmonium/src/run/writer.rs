@@ -1,7 +1,8 @@
 //! A run directory, for the one who trains.
 
-use super::atomic::{self, sync_folder};
+use super::atomic::{self, Whose, remove_temporaries, sync_folder};
 use super::checkpoint::SavedCheckpoint;
+use super::checksum::checksum_of;
 use super::directory::{RunDirectory, part};
 use super::event::Event;
 use super::events::EventWriter;
@@ -30,12 +31,14 @@ impl RunWriter {
         let lock = Lock::take(path)?;
         // Now that nobody else writes: a run may have begun since the first look.
         check_free(&directory, overwrite)?;
+        remove_leftovers(&directory, &lock);
         remove_run(&directory)?;
         Self::locked(directory, lock)
     }
 
     pub(super) fn resume(directory: RunDirectory) -> Result<Self, Error> {
         let lock = Lock::take(directory.path())?;
+        remove_leftovers(&directory, &lock);
         Self::locked(directory, lock)
     }
 
@@ -98,14 +101,16 @@ impl RunWriter {
         saved.save(self.directory.part(part::LAST), Overwrite::Yes)
     }
 
-    /// Replaces `checkpoints/best.safetensors`.
+    /// Replaces `checkpoints/best.safetensors`; the checksum of the file.
     ///
     /// # Errors
     ///
     /// If the system refuses; then the best one before it is still there.
-    pub fn save_best(&mut self, model: &Model) -> Result<(), Error> {
+    pub fn save_best(&mut self, model: &Model) -> Result<String, Error> {
         self.make_checkpoints()?;
-        model.write(self.directory.part(part::BEST), Overwrite::Yes)
+        let bytes = model.to_bytes()?;
+        atomic::write(&self.directory.part(part::BEST), &bytes, Overwrite::Yes)?;
+        Ok(checksum_of(&bytes))
     }
 
     /// Writes `model.safetensors`, the result of the run.
@@ -125,6 +130,15 @@ impl RunWriter {
             sync_folder(self.directory.path());
         }
         Ok(())
+    }
+}
+
+/// Removes the temporary files of a writer that was killed. Beside `run.toml` others may be writing, a
+/// report for example; only the one who holds the lock writes checkpoints.
+fn remove_leftovers(directory: &RunDirectory, lock: &Lock) {
+    remove_temporaries(&directory.part(part::CHECKPOINTS), Whose::Anybodys);
+    if let Some(number) = lock.killed() {
+        remove_temporaries(directory.path(), Whose::Process(number));
     }
 }
 

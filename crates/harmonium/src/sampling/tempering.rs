@@ -11,7 +11,7 @@ use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
 use super::{Clamp, Sampler};
 use crate::error::Error;
-use crate::machine::{Base, LayerId, Machine, State};
+use crate::machine::{Base, Layer, LayerId, Machine, State, check_memory};
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -91,6 +91,11 @@ impl Tempering {
         if n_ladders == 0 {
             return Err(Error::Setting { name: "chains", value: "0".into(), range: "at least 1" });
         }
+        let what = || format!("{n_ladders} ladders of {} replicas", betas.len());
+        // States, and who stands in each row at which temperature.
+        let entries: usize = machine.layers().iter().map(Layer::len).sum();
+        let row = entries as f64 * 8.0 + 40.0;
+        check_memory(n_ladders as f64 * betas.len() as f64 * row, what)?;
         let replicas = independent(machine, &base, n_ladders * betas.len(), stream)?;
         let traveller = |replica| Traveller { replica, last_end: None };
         let mut ladders = Self {

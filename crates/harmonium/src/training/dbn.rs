@@ -412,8 +412,8 @@ impl Learner for DbnLearner<'_> {
             Current::Layer(_) => self.dbn.depth() - 1,
             Current::Refine(_) => self.dbn.depth(),
         };
-        let epochs = self.stack.plan.epochs * layers as u64;
-        (epochs, epochs * self.progress().per_epoch)
+        let epochs = self.stack.plan.epochs.saturating_mul(layers as u64);
+        (epochs, epochs.saturating_mul(self.progress().per_epoch))
     }
 
     fn described(&self) -> Option<(String, usize)> {

@@ -6,11 +6,14 @@ use crate::estimators::{
     ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
     Persistent, PseudoLikelihood, Tempered,
 };
-use crate::machine::Machine;
+use crate::machine::{Layer, MOST_STEPS, Machine, check_memory};
 use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
 use serde::{Deserialize, Serialize};
+
+/// Most passes over the data that can be asked for.
+const MOST_EPOCHS: u64 = 1_000_000_000_000;
 
 /// The estimators of the data side and of the model side.
 type BothEstimators = (Box<dyn Deferring>, Box<dyn Deferring>);
@@ -242,8 +245,13 @@ impl Plan {
             ("posterior-sweeps", self.posterior_sweeps),
             ("mean-field-sweeps", self.mean_field_sweeps),
         ] {
-            if value == 0 {
-                return wrong(name, "0".into(), "at least 1");
+            if value == 0 || value > MOST_STEPS {
+                return wrong(name, value.to_string(), "from 1 to 10^15");
+            }
+        }
+        for (name, value) in [("epochs", self.epochs), ("pretrain-epochs", self.pretrain_epochs)] {
+            if value > MOST_EPOCHS {
+                return wrong(name, value.to_string(), "at most 10^12");
             }
         }
         for (name, value) in [
@@ -271,7 +279,7 @@ impl Plan {
             return wrong("sparsity-target", t.to_string(), "a mean that units can have");
         }
         for (name, schedule, low, high, range) in [
-            ("k", &self.k, 1.0, 1e6, "at least 1"),
+            ("k", &self.k, 1.0, 1e6, "from 1 to 1000000"),
             ("decay", &self.decay, 0.0, f64::MAX, "not negative"),
             ("momentum", &self.momentum, 0.0, 0.9999, "at least 0, below 1"),
         ] {
@@ -280,8 +288,8 @@ impl Plan {
                 return wrong(name, schedule.to_string(), range);
             }
         }
-        if self.rule == Rule::Pt && self.replicas < 2 {
-            return wrong("replicas", self.replicas.to_string(), "at least 2");
+        if self.rule == Rule::Pt && !(2..=MOST_STEPS).contains(&self.replicas) {
+            return wrong("replicas", self.replicas.to_string(), "from 2 to 10^15");
         }
         Ok(())
     }
@@ -320,8 +328,25 @@ impl Plan {
         Penalties { l1, l2, sparsity, max_norm, clip }
     }
 
+    /// Whether the chains of the model side fit into memory, together with the samples that their
+    /// statistics come from.
+    fn check_chains(&self, machine: &Machine) -> Result<(), Error> {
+        let copies = match self.rule {
+            Rule::Pcd => 2.0,
+            Rule::Pt => self.replicas as f64 + 1.0,
+            _ => return Ok(()),
+        };
+        let entries: usize = machine.layers().iter().map(Layer::len).sum();
+        let bytes = self.chains as f64 * copies * entries as f64 * 8.0;
+        check_memory(bytes, || match self.rule {
+            Rule::Pt => format!("{} chains of {} replicas", self.chains, self.replicas),
+            _ => format!("{} chains", self.chains),
+        })
+    }
+
     /// The estimators of the data side and of the model side.
     pub(super) fn sides(&self, machine: &Machine) -> Result<BothEstimators, Error> {
+        self.check_chains(machine)?;
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,
             max_sweeps: self.mean_field_sweeps,

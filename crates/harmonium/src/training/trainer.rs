@@ -198,8 +198,7 @@ impl<'d> Trainer<'d> {
             let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
             velocity.weights = learner.weight_velocity(graph, packed);
-            let slices = velocity.slices().into_iter().map(<[f64]>::to_vec).collect();
-            state.nest("optimizer", Sgd::from_velocity(slices).export());
+            state.nest("optimizer", Sgd::snapshot(velocity.into_slices()));
             let mut engine = Snapshot::default();
             for (name, values) in packed.export(graph) {
                 engine.insert(name, values);
@@ -299,7 +298,7 @@ impl<'d> Trainer<'d> {
         let has_finite_weights = !rates.norms || squares.is_finite();
         if !has_finite_weights || !packed.has_finite_biases() {
             self.sampler.fall_back();
-            return Err(ran_away(progress));
+            return Err(Self::ran_away(progress));
         }
         for (activity, mean) in self.activity.iter_mut().zip(&learner.means[0]) {
             activity.copy_from_slice(mean);
@@ -314,6 +313,12 @@ impl<'d> Trainer<'d> {
         }
         let [gradient_norm, update_ratio] = self.norms;
         self.finish_step(progress, rate, gradient_norm, update_ratio)
+    }
+
+    /// The error of a parameter that is too large to go on with.
+    fn ran_away(progress: Progress) -> Error {
+        let what = "a parameter, or its square, became a number that is not finite".into();
+        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
     /// Sweeps and variates of one side.
@@ -389,7 +394,7 @@ impl<'d> Trainer<'d> {
             Ok::<_, Error>(moved)
         })?;
         let Some([gradient_norm, update_ratio]) = moved else {
-            return Err(ran_away(progress));
+            return Err(Self::ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
@@ -481,7 +486,7 @@ impl Learner for Trainer<'_> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if self.sampler.is_finite() { Ok(()) } else { Err(ran_away(self.progress())) }
+        if self.sampler.is_finite() { Ok(()) } else { Err(Self::ran_away(self.progress())) }
     }
 
     fn watched(&self) -> Option<Watched<'_>> {
@@ -499,12 +504,6 @@ impl Learner for Trainer<'_> {
 fn norms(squares: Squares) -> [f64; 2] {
     let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
     [squares.gradient.sqrt(), ratio]
-}
-
-/// The error of a parameter that is too large to go on with.
-fn ran_away(progress: Progress) -> Error {
-    let what = "a parameter, or its square, became a number that is not finite".into();
-    Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
 }
 
 /// How a gradient moves a machine.

@@ -66,6 +66,32 @@ fn a_checkpoint_is_a_model_but_not_the_other_way_round() {
     assert!(error.to_string().contains("without the state of a training"), "{error}");
 }
 
+#[test]
+fn every_flipped_bit_of_a_checkpoint_is_an_error() {
+    let mut bytes = saved().to_bytes().unwrap();
+    let length = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    let mut told = 0;
+    for bit in 0..8 * bytes.len() {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let error = SavedCheckpoint::from_bytes(&bytes).unwrap_err();
+        let told_so = error.to_string().contains("some of its bytes have changed");
+        assert!(told_so || bit / 8 < 8 + length, "bit {bit} of the numbers: {error}");
+        told += usize::from(told_so);
+        assert!(Model::from_bytes(&bytes).is_err(), "bit {bit} read as a model");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+    assert!(told >= 8 * (bytes.len() - 8 - length), "{told}");
+    assert_eq!(SavedCheckpoint::from_bytes(&bytes).unwrap(), saved());
+}
+
+/// Models keep the bytes they always had.
+#[test]
+fn only_checkpoints_have_a_checksum() {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(text(&saved().to_bytes().unwrap()).contains("checksum"));
+    assert!(!text(&saved().model().to_bytes().unwrap()).contains("checksum"));
+}
+
 /// Not a check: gives the fuzz target valid files to start from.
 #[test]
 #[ignore = "writes fuzz/corpus; run it by name before fuzzing"]

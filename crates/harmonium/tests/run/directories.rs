@@ -75,6 +75,42 @@ fn a_run_is_replaced_only_when_told() {
     assert!(error.to_string().contains("already"), "{error}");
 }
 
+/// Temporary files of a killed writer go when the run is resumed or replaced; those that another
+/// process may be writing stay.
+#[test]
+fn temporary_files_of_a_killed_writer_are_removed() {
+    let folder = Folder::new();
+    let path = folder.join("run");
+    let strew = || {
+        fs::write(path.join(".lock"), "4242").unwrap();
+        fs::create_dir_all(path.join("checkpoints")).unwrap();
+        for name in [
+            ".harmonium-4242-0.tmp",
+            ".harmonium-4242-17.tmp",
+            ".harmonium-4243-0.tmp",
+            ".harmonium-4242-.tmp",
+            ".harmonium-x.tmp",
+            "checkpoints/.harmonium-4242-3.tmp",
+            "checkpoints/.harmonium-7-3.tmp",
+        ] {
+            fs::write(path.join(name), "half").unwrap();
+        }
+    };
+    let stays = [".harmonium-4242-.tmp", ".harmonium-4243-0.tmp", ".harmonium-x.tmp", ".lock"];
+    finished(&path);
+    strew();
+    let run = RunDirectory::resume(&path).unwrap();
+    let visible = ["checkpoints", "events.jsonl", "model.safetensors", "run.toml"];
+    assert_eq!(names(&path), [&stays[..], &visible].concat());
+    assert_eq!(names(&path.join("checkpoints")), ["best.safetensors", "last.safetensors"]);
+    let held = fs::read_to_string(path.join(".lock")).unwrap();
+    assert_eq!(held, std::process::id().to_string());
+    drop(run);
+    strew();
+    drop(RunDirectory::create(&path, Overwrite::Yes).unwrap());
+    assert_eq!(names(&path), [&stays[..], &["events.jsonl"]].concat());
+}
+
 #[test]
 fn other_folders_and_files_are_left_alone() {
     let folder = Folder::new();

@@ -1,9 +1,12 @@
 //! Damaged and hostile files: an error that says what is wrong, never a panic.
 
 use crate::machines::{Numbers, bits, machine, model, sparse_model};
-use harmonium::Error;
+use harmonium::machine::{Clamp, Coupling, Layer, LayerId, Machine, Matrix, Role, Weights};
 use harmonium::run::{Model, SavedCheckpoint};
+use harmonium::units::Units;
+use harmonium::{Error, exact};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// A file with this header and this data, whatever they say.
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
@@ -111,6 +114,32 @@ fn flipped_bits_give_an_error_or_a_valid_machine() {
         }
     }
     assert!(valid > 100, "only {valid} were still valid");
+}
+
+/// As many layers as a file may have, of one unit each: what is asked of every model that is shown takes
+/// seconds, not minutes.
+#[test]
+fn ten_thousand_layers_are_looked_at_in_seconds() {
+    let n = 10_000;
+    let layer = |l: usize| {
+        let role = if l == 0 { Role::Visible } else { Role::Hidden };
+        Layer::new(format!("layer {l}"), role, Units::Binary, 1).unwrap()
+    };
+    let coupling = |l: usize| {
+        let weights = Weights::Between(Matrix::from_rows(1, 1, vec![0.5]).unwrap());
+        Coupling { between: (LayerId(l), LayerId(l + 1)), weights }
+    };
+    let start = Instant::now();
+    let machine =
+        Machine::new((0..n).map(layer).collect(), (0..n - 1).map(coupling).collect()).unwrap();
+    let bytes = Model::from(machine.clone()).to_bytes().unwrap();
+    assert_eq!(Model::from_bytes(&bytes).unwrap().body, machine.clone().into());
+    let blocks = machine.schedule();
+    assert_eq!(blocks.iter().map(Vec::len).collect::<Vec<_>>(), [5000, 5000]);
+    let terms = exact::log2_terms(&machine, &Clamp::none(), 1).unwrap();
+    assert!((terms - 5000.0).abs() < 1e-9, "{terms}");
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
 }
 
 #[test]
@@ -240,12 +269,15 @@ fn the_description_must_be_of_the_right_form() {
 #[test]
 fn other_versions_and_kinds_say_so() {
     let newer = described(|d| {
-        d["format_version"] = json!(3);
+        d["format_version"] = json!(4);
         d["something"] = json!("new");
     });
-    assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");
+    assert!(matches!(newer, Error::NewerFormat { found: 4, supported: 3, .. }), "{newer}");
     assert!(newer.hint().contains("update"));
     assert_says(&described(|d| d["format_version"] = json!(0)), &["version 0"]);
+    let bare = described(|d| d["format_version"] = json!(3));
+    assert_says(&bare, &["version 3 of the format has a checksum"]);
+    assert_says(&described(|d| d["checksum"] = json!("00")), &["checksum", "have changed"]);
     let error = described(|d| d["kind"] = json!("network"));
     assert_says(&error, &["only `machine` and `dbn` can be read", "`network`"]);
     assert_says(&described(|d| d["kind"] = json!("dbn")), &["does not describe a dbn"]);

@@ -3,20 +3,25 @@
 //! An element is a type, a size and data padded to 8 bytes; up to 4 bytes of data may sit in the
 //! tag itself. An array (type 14) is itself a run of elements: flags, dimensions, name, values.
 
+use super::super::lines::excerpt;
 use super::super::number::{Endian, Kind};
-use super::super::source::{Guarded, fill};
-use super::super::sparse::check_dense;
+use super::super::source::{Budget, Guarded, Inflation, fill};
+use super::super::sparse::{PER_ENTRY, check_dense};
 use super::damaged;
 use crate::Error;
 use std::borrow::Cow;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 /// Structs inside cells inside structs …: deeper than anyone nests.
 const MAX_DEPTH: usize = 32;
-/// Arrays in one file. Each costs memory that eight compressed bytes can claim.
-const MAX_ARRAYS: usize = 1 << 20;
+/// Dimensions of an array; more than any program writes.
+const MAX_DIMS: usize = 64;
+/// Bytes of a name: MATLAB's own end at 63.
+const MAX_NAME: usize = 1 << 10;
+/// About what an array costs besides its values: itself, its place in a list, its buffers.
+const ARRAY_COST: u64 = 256;
 
 /// An array with its name.
 #[derive(Clone, Debug)]
@@ -77,52 +82,76 @@ pub(crate) fn endian_of(header: &[u8]) -> Result<Endian, Error> {
     }
 }
 
-/// The body of the next array of the file, inflated; `None` at the end.
-pub(crate) fn top_level(
-    mut reader: &mut dyn BufRead,
+/// The bodies of the arrays of a file, one after the other.
+pub(crate) struct Blocks<'a> {
+    reader: &'a mut dyn BufRead,
     endian: Endian,
-) -> Result<Option<Vec<u8>>, Error> {
-    loop {
-        let mut tag = Vec::new();
-        match fill(&mut reader, 8, &mut tag)? {
-            0 => return Ok(None),
-            8 => {}
-            _ => return Err(damaged("the file ends inside a tag")),
+    inflation: Inflation,
+    file_bytes: u64,
+}
+
+impl<'a> Blocks<'a> {
+    /// Reads on after the header.
+    pub(crate) fn new(reader: &'a mut dyn BufRead, endian: Endian) -> Self {
+        Self { reader, endian, inflation: Inflation::default(), file_bytes: 0 }
+    }
+
+    /// What may be made of the blocks read so far.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::for_file_of(self.file_bytes)
+    }
+
+    /// The body of the next array, inflated; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        loop {
+            let mut tag = Vec::new();
+            match fill(&mut self.reader, 8, &mut tag)? {
+                0 => return Ok(None),
+                8 => {}
+                _ => return Err(damaged("the file ends inside a tag")),
+            }
+            let (kind, size) = self.tag(&tag);
+            let mut body = Vec::new();
+            let found = fill(&mut self.reader, size, &mut body)?;
+            if found < size {
+                let (format, what) = (super::FORMAT, "bytes of a variable");
+                return Err(Error::Truncated { format, what, expected: size, found });
+            }
+            self.file_bytes = self.file_bytes.saturating_add(size);
+            match kind {
+                MATRIX => return Ok(Some(body)),
+                COMPRESSED => {
+                    if let Some(body) = self.inflate(&body)? {
+                        return Ok(Some(body));
+                    }
+                }
+                _ => {}
+            }
         }
-        let (kind, size) = (word(&tag[..4], endian), u64::from(word(&tag[4..], endian)));
+    }
+
+    fn tag(&self, tag: &[u8]) -> (u32, u64) {
+        (word(&tag[..4], self.endian), u64::from(word(&tag[4..], self.endian)))
+    }
+
+    /// The body of a compressed array; `None` if something else was compressed.
+    fn inflate(&mut self, packed: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let zlib = flate2::bufread::ZlibDecoder::new(packed);
+        let mut reader = Guarded::after(zlib, self.inflation);
+        let mut tag = Vec::new();
+        if fill(&mut reader, 8, &mut tag)? < 8 {
+            return Err(damaged("a compressed variable ends inside its tag"));
+        }
+        let (kind, size) = self.tag(&tag);
         let mut body = Vec::new();
         let found = fill(&mut reader, size, &mut body)?;
         if found < size {
-            let (format, what) = (super::FORMAT, "bytes of a variable");
+            let (format, what) = (super::FORMAT, "bytes of a compressed variable");
             return Err(Error::Truncated { format, what, expected: size, found });
         }
-        match kind {
-            MATRIX => return Ok(Some(body)),
-            COMPRESSED => {
-                if let Some(body) = inflate(&body, endian)? {
-                    return Ok(Some(body));
-                }
-            }
-            _ => {}
-        }
+        self.inflation = reader.inflation();
+        Ok((kind == MATRIX).then_some(body))
     }
-}
-
-/// The body of a compressed array; `None` if something else was compressed.
-fn inflate(packed: &[u8], endian: Endian) -> Result<Option<Vec<u8>>, Error> {
-    let mut reader = Guarded::new(flate2::bufread::ZlibDecoder::new(packed));
-    let mut tag = Vec::new();
-    if fill(&mut reader, 8, &mut tag)? < 8 {
-        return Err(damaged("a compressed variable ends inside its tag"));
-    }
-    let (kind, size) = (word(&tag[..4], endian), u64::from(word(&tag[4..], endian)));
-    let mut body = Vec::new();
-    let found = fill(&mut reader.by_ref(), size, &mut body)?;
-    if found < size {
-        let (format, what) = (super::FORMAT, "bytes of a compressed variable");
-        return Err(Error::Truncated { format, what, expected: size, found });
-    }
-    Ok((kind == MATRIX).then_some(body))
 }
 
 fn word(bytes: &[u8], endian: Endian) -> u32 {
@@ -133,10 +162,10 @@ fn word(bytes: &[u8], endian: Endian) -> u32 {
     }
 }
 
-/// Takes arrays apart and counts them.
+/// Takes arrays apart and counts what they cost.
 pub(crate) struct Parser {
     endian: Endian,
-    n_arrays: usize,
+    pub(crate) budget: Budget,
 }
 
 /// The elements in the body of an array.
@@ -166,8 +195,8 @@ impl<'a> Elements<'a> {
 }
 
 impl Parser {
-    pub(crate) fn new(endian: Endian) -> Self {
-        Self { endian, n_arrays: 0 }
+    pub(crate) fn new(endian: Endian, budget: Budget) -> Self {
+        Self { endian, budget }
     }
 
     /// The array whose body is `bytes`.
@@ -176,11 +205,10 @@ impl Parser {
         bytes: &'a [u8],
         depth: usize,
     ) -> Result<Matrix<'a>, Error> {
-        self.n_arrays += 1;
-        if self.n_arrays > MAX_ARRAYS || depth > MAX_DEPTH {
-            return Err(damaged(format!(
-                "more than {MAX_ARRAYS} arrays, or more than {MAX_DEPTH} inside one another"
-            )));
+        self.budget.count(1)?;
+        self.budget.spend(ARRAY_COST)?;
+        if depth > MAX_DEPTH {
+            return Err(damaged(format!("more than {MAX_DEPTH} arrays inside one another")));
         }
         if bytes.is_empty() {
             let content = Content::Other("empty");
@@ -196,14 +224,14 @@ impl Parser {
             return Ok(Matrix { name: "(object)".into(), dims: vec![1, 1], content });
         }
         let dims = dims(elements.next()?.1, self.endian)?;
-        let name = text_of(elements.next()?.1);
+        let name = self.name(elements.next()?.1)?;
         let mut matrix = Matrix { name, dims, content: Content::Other("empty") };
         matrix.content = match class {
             _ if flags & 0x800 != 0 => Content::Other("complex numbers"),
             1 => Content::Cells(self.cells(&mut elements, matrix.n_values(), depth)?),
             2 => Content::Fields(self.fields(&mut elements, &matrix, depth)?),
-            4 => characters(&mut elements)?,
-            5 => sparse(&mut elements, &matrix)?,
+            4 => self.characters(&mut elements)?,
+            5 => self.sparse(&mut elements, &matrix)?,
             6..=15 => numbers(&mut elements, &matrix)?,
             _ => Content::Other("object"),
         };
@@ -249,15 +277,19 @@ impl Parser {
         if length == 0 {
             return Err(damaged("a struct whose field names have no length"));
         }
-        let mut fields: Vec<(String, Vec<Matrix<'a>>)> =
-            names.chunks(length).map(|n| (text_of(n), Vec::new())).collect();
+        self.budget.count(names.len().div_ceil(length) as u64)?;
+        let mut fields: Vec<(String, Vec<Matrix<'a>>)> = Vec::new();
+        for name in names.chunks(length) {
+            fields.push((self.name(name)?, Vec::new()));
+        }
         let n = if fields.is_empty() { 0 } else { matrix.n_values().unwrap_or(u64::MAX) };
         for _ in 0..n {
             for (_, values) in &mut fields {
                 values.push(self.nested(elements, depth)?);
             }
         }
-        let dims = &matrix.dims;
+        let (dims, n_fields) = (&matrix.dims, fields.len() as u64);
+        self.budget.spend(n_fields * (ARRAY_COST + 8 * dims.len() as u64))?;
         let join = |(name, mut values): (String, Vec<Matrix<'a>>)| {
             if values.len() == 1 {
                 (name, values.swap_remove(0))
@@ -268,9 +300,53 @@ impl Parser {
         };
         Ok(fields.into_iter().map(join).collect())
     }
+
+    fn name(&mut self, bytes: &[u8]) -> Result<String, Error> {
+        let name = text_of(bytes);
+        if name.len() > MAX_NAME {
+            let (found, start) = (name.len(), excerpt(name.as_bytes()));
+            return Err(damaged(format!("a name of {found} bytes, `{start}`")));
+        }
+        self.budget.spend(name.len() as u64)?;
+        Ok(name)
+    }
+
+    fn characters<'a>(&mut self, elements: &mut Elements<'a>) -> Result<Content<'a>, Error> {
+        let (kind, bytes) = elements.next()?;
+        self.budget.grow(2 * bytes.len() as u64)?;
+        Ok(characters(kind, bytes, self.endian))
+    }
+
+    fn sparse<'a>(
+        &mut self,
+        elements: &mut Elements<'a>,
+        matrix: &Matrix,
+    ) -> Result<Content<'a>, Error> {
+        let endian = self.endian;
+        let (_, rows) = elements.next()?;
+        let (_, starts) = elements.next()?;
+        let (kind, bytes) = elements.next()?;
+        // MATLAB tags the values of logical sparse arrays as doubles and writes bytes.
+        let kind = if bytes.len() == rows.len() / 4 { Kind::U8 } else { kind_of(kind)? };
+        let needed = matrix.n_values().unwrap_or(u64::MAX);
+        let n_stored = (bytes.len() / kind.size()) as u64;
+        check_dense(needed, 1, n_stored)?;
+        let decoded = 2 * (rows.len() + starts.len()) as u64 + 4 * n_stored;
+        self.budget.grow(needed.saturating_mul(4).saturating_add(decoded))?;
+        self.budget.spend(needed.saturating_sub(n_stored.saturating_mul(PER_ENTRY)) * 4)?;
+        let indices = |bytes: &[u8]| -> Vec<usize> {
+            bytes.chunks_exact(4).map(|b| word(b, endian) as usize).collect()
+        };
+        let mut values = Vec::new();
+        kind.decode_into(bytes, endian, &mut values);
+        dense(matrix, &indices(rows), &indices(starts), &values)
+    }
 }
 
 fn dims(bytes: &[u8], endian: Endian) -> Result<Vec<u64>, Error> {
+    if bytes.len() / 4 > MAX_DIMS {
+        return Err(damaged(format!("an array of {} dimensions", bytes.len() / 4)));
+    }
     let dims: Vec<u64> = bytes.chunks_exact(4).map(|d| u64::from(word(d, endian))).collect();
     if dims.len() < 2 || dims.iter().any(|&d| d > u64::from(u32::MAX >> 1)) {
         return Err(damaged("an array without dimensions, or with negative ones"));
@@ -299,20 +375,19 @@ fn kind_of(kind: u32) -> Result<Kind, Error> {
     })
 }
 
-fn characters<'a>(elements: &mut Elements<'a>) -> Result<Content<'a>, Error> {
-    let (kind, bytes) = elements.next()?;
+fn characters<'a>(kind: u32, bytes: &[u8], endian: Endian) -> Content<'a> {
     let text = match kind {
         // 16-bit characters, in one of two spellings.
         4 | 17 => {
             let units: Vec<u16> = bytes
                 .chunks_exact(2)
-                .map(|c| u16::try_from(word(c, elements.endian)).unwrap_or_default())
+                .map(|c| u16::try_from(word(c, endian)).unwrap_or_default())
                 .collect();
             String::from_utf16_lossy(&units)
         }
         _ => text_of(bytes),
     };
-    Ok(Content::Text(text))
+    Content::Text(text)
 }
 
 fn numbers<'a>(elements: &mut Elements<'a>, matrix: &Matrix) -> Result<Content<'a>, Error> {
@@ -329,21 +404,15 @@ fn numbers<'a>(elements: &mut Elements<'a>, matrix: &Matrix) -> Result<Content<'
     Ok(Content::Numbers { kind, endian, bytes: Cow::Borrowed(bytes) })
 }
 
-/// A sparse array (compressed columns), filled up with zeros.
-fn sparse<'a>(elements: &mut Elements<'a>, matrix: &Matrix) -> Result<Content<'a>, Error> {
-    let endian = elements.endian;
-    let mut indices = || -> Result<Vec<usize>, Error> {
-        let bytes = elements.next()?.1;
-        Ok(bytes.chunks_exact(4).map(|b| word(b, endian) as usize).collect())
-    };
-    let (rows, starts) = (indices()?, indices()?);
-    let (kind, bytes) = elements.next()?;
-    // MATLAB tags the values of logical sparse arrays as doubles and writes bytes.
-    let kind = if bytes.len() == rows.len() { Kind::U8 } else { kind_of(kind)? };
-    let values: Vec<f32> =
-        bytes.chunks_exact(kind.size()).map(|b| kind.decode(b, endian)).collect();
+/// Fills a sparse array (compressed columns: `rows` of the entries, where each column `starts`) up
+/// with zeros.
+fn dense<'a>(
+    matrix: &Matrix,
+    rows: &[usize],
+    starts: &[usize],
+    values: &[f32],
+) -> Result<Content<'a>, Error> {
     let needed = matrix.n_values().unwrap_or(u64::MAX);
-    check_dense(needed, 1, values.len() as u64)?;
     let broken = || damaged(format!("`{}` {} has broken indices", matrix.name, matrix.shape()));
     let n_rows = usize::try_from(matrix.dims[0]).map_err(|_| broken())?;
     let n = usize::try_from(needed).map_err(|_| broken())?;
@@ -357,5 +426,6 @@ fn sparse<'a>(elements: &mut Elements<'a>, matrix: &Matrix) -> Result<Content<'a
             cell.ok_or_else(broken)?.copy_from_slice(&value.to_le_bytes());
         }
     }
-    Ok(Content::Numbers { kind: Kind::F32, endian: Endian::Little, bytes: Cow::Owned(dense) })
+    let bytes = Cow::Owned(dense);
+    Ok(Content::Numbers { kind: Kind::F32, endian: Endian::Little, bytes })
 }

@@ -8,9 +8,9 @@ mod element;
 
 use super::array::{Array, Order, image_of};
 use super::rows::{Facts, RowSink};
-use super::source::fill;
+use super::source::{Budget, fill};
 use crate::Error;
-use element::{Content, Matrix, Parser, top_level};
+use element::{Blocks, Content, Matrix, Parser};
 use std::io::BufRead;
 
 const FORMAT: &str = ".mat";
@@ -52,16 +52,16 @@ fn with_variable<T>(
         return Err(damaged("the header ends early"));
     }
     let endian = element::endian_of(&header)?;
-    let mut blocks = Vec::new();
-    while let Some(block) = top_level(reader, endian)? {
+    let (mut source, mut blocks) = (Blocks::new(reader, endian), Vec::new());
+    while let Some(block) = source.next()? {
         blocks.push(block);
     }
-    let mut parser = Parser::new(endian);
+    let mut parser = Parser::new(endian, source.budget());
     let parsed = blocks.iter().map(|block| parser.matrix(block, 0));
     let matrices = parsed.collect::<Result<Vec<_>, _>>()?;
     let mut found = Vec::new();
     for matrix in &matrices {
-        list(matrix, &matrix.name, &mut found);
+        list(matrix, &matrix.name, &mut found, &mut parser.budget)?;
     }
     let available = || found.iter().map(|(path, m)| format!("`{path}` {}", m.shape())).collect();
     let asked = || variable.map(str::to_owned);
@@ -77,14 +77,21 @@ fn with_variable<T>(
 }
 
 /// Every array with the path that names it, structs walked through.
-fn list<'m, 'b>(matrix: &'m Matrix<'b>, path: &str, found: &mut Vec<(String, &'m Matrix<'b>)>) {
+fn list<'m, 'b>(
+    matrix: &'m Matrix<'b>,
+    path: &str,
+    found: &mut Vec<(String, &'m Matrix<'b>)>,
+    budget: &mut Budget,
+) -> Result<(), Error> {
     if let Content::Fields(fields) = &matrix.content {
         for (name, field) in fields {
-            list(field, &format!("{path}.{name}"), found);
+            list(field, &format!("{path}.{name}"), found, budget)?;
         }
     } else {
+        budget.spend(path.len() as u64)?;
         found.push((path.to_owned(), matrix));
     }
+    Ok(())
 }
 
 fn is_table(matrix: &Matrix) -> bool {

@@ -23,7 +23,7 @@ pub(crate) use weights::Z as MARGIN;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
-use crate::machine::{Base, Machine, State};
+use crate::machine::{Base, Layer, MOST_STEPS, Machine, State, check_memory};
 use crate::sampling::{Clamp, Collapsed, Sampler, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
@@ -36,6 +36,8 @@ const PILOT_CHAINS: usize = 100;
 const CHAINS: usize = 100;
 /// Temperatures, unless asked for otherwise.
 const BETAS: usize = 4000;
+/// Rungs of a ladder, unless asked for otherwise: at most as many.
+const MOST_RUNGS: f64 = 252.0;
 /// Ladders of parallel tempering, unless asked for otherwise.
 const LADDERS: usize = 20;
 /// How often the work is doubled in search of a width.
@@ -372,6 +374,7 @@ pub fn log_partition(
         Arithmetic::I16 if !rounds_alike(machine) || method == Method::Bar => Arithmetic::F32,
         arithmetic => arithmetic,
     };
+    check_cost(machine, settings, method)?;
     let mut search = Search {
         sampler: Sampler::new(machine.clone(), arithmetic),
         base: match &settings.means {
@@ -394,11 +397,43 @@ pub fn log_partition(
             break;
         }
         search.double(&found);
+        if check_cost(machine, &search.settings, method).is_err() {
+            break;
+        }
         found = search.run(method, &mut *progress)?;
         found.check(machine)?;
     }
     found.width_reached = Some(found.width() <= width);
     Ok(found)
+}
+
+/// Whether the work can be done at all, and fits into memory: chains, temperatures, and what
+/// parallel tempering keeps of each sweep.
+fn check_cost(machine: &Machine, settings: &Settings, method: Method) -> Result<(), Error> {
+    let ease = ease(machine);
+    let betas = settings.betas.unwrap_or(BETAS * ease) as f64;
+    let chains = settings.chains.unwrap_or(CHAINS * ease) as f64;
+    if betas * chains > MOST_STEPS as f64 {
+        let (name, n) = match (settings.betas, settings.chains) {
+            (Some(n), asked) if asked.is_none_or(|chains| chains < n) => ("betas", n),
+            (_, asked) => ("chains", asked.unwrap_or(CHAINS * ease)),
+        };
+        let range = "so small that chains times temperatures are at most 10^15";
+        return Err(Error::Setting { name, value: n.to_string(), range });
+    }
+    let sweeps = settings.sweeps.map_or(betas * chains, |n| n as f64);
+    let state = 8.0 * machine.layers().iter().map(Layer::len).sum::<usize>() as f64;
+    let bytes = match method {
+        Method::Exact => 0.0,
+        Method::Ais => chains * (3.0 * state + 64.0) + 32.0 * betas,
+        Method::Sandwich => chains * (4.0 * state + 64.0) + 32.0 * betas + 16.0 * sweeps,
+        // Rungs are few unless they are asked for.
+        Method::Bar => {
+            let rungs = settings.betas.map_or(MOST_RUNGS, |n| n as f64);
+            chains * rungs * (2.0 * state + 64.0) + 16.0 * settings.sweeps.unwrap_or(0) as f64
+        }
+    };
+    check_memory(bytes, || format!("{chains} chains over {betas} temperatures"))
 }
 
 /// A sweep costs about as much as there are parameters, and a unit as much as 200 of them, or 1000
