@@ -61,11 +61,16 @@ fn a_run_that_diverged_says_so() {
         "rbm digits --hidden 16 --epochs 20 --no-center --l2 1000",
         "rbm digits --hidden 16 --epochs 20 --no-center --l2 1000 --precision f32",
         "rbm digits --hidden 16 --epochs 20 --no-center --learning-rate 1e5",
+        // A look at every weight before each checkpoint, inside the epoch.
+        "rbm digits --hidden 16 --epochs 20 --no-center --l2 1000 --checkpoint-seconds 0",
         "rbm digits --hidden 16 --epochs 5 --learning-rate 1e30",
         "dbm digits --hidden 16,8 --epochs 5 --learning-rate 1e30",
         "dbn digits --hidden 16,8 --epochs 3 --learning-rate 1e30",
         "rbm digits --hidden 16 --epochs 5 --learning-rate 1e30 --labels labels.csv",
         "rbm kinds.csv --visible categorical --hidden 8 --epochs 5 --learning-rate 1e30",
+        "dbm digits --hidden 16,8 --epochs 5 --no-center --learning-rate 1e30",
+        "rbm digits --hidden 16 --epochs 5 --no-center --learning-rate 1e30 --labels labels.csv",
+        "rbm kinds.csv --visible categorical --hidden 8 --epochs 5 --no-center --learning-rate 1e30",
         "rbm real.csv --visible gaussian --hidden 8 --epochs 5 --learning-rate 1e30",
     ]
     .into_iter()

@@ -27,7 +27,12 @@ impl Summary {
         let n = log_weights.len();
         let count = n as f64;
         let log_mean = log_sum_exp(log_weights) - count.ln();
-        let relative: Vec<f64> = log_weights.iter().map(|l| (l - log_mean).exp()).collect();
+        let mut relative: Vec<f64> = log_weights.iter().map(|l| (l - log_mean).exp()).collect();
+        let total: f64 = relative.iter().sum();
+        if (total - count).abs() > 1e-6 * count {
+            // Logarithms of a billion and more are too coarse to hold that of a mean.
+            relative.iter_mut().for_each(|w| *w *= count / total);
+        }
         let moment =
             |power: i32| relative.iter().map(|w| (w - 1.0).powi(power)).sum::<f64>() / count;
         let variance = moment(2);
@@ -96,6 +101,13 @@ mod tests {
         assert!((summary.effective_samples - 8.0).abs() < 1e-9);
         assert_eq!(summary.std_error, 0.0);
         assert_eq!((summary.margin_below(), summary.margin_above()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn one_huge_weight_counts_as_one() {
+        let summary = Summary::of(&[6e39, 1e39, 2e39, 0.0]);
+        assert!((summary.effective_samples - 1.0).abs() < 1e-9, "{}", summary.effective_samples);
+        assert!((summary.std_error - 1.0).abs() < 1e-9, "{}", summary.std_error);
     }
 
     #[test]
