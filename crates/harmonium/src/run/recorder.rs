@@ -312,6 +312,8 @@ impl Observer for Recorder<'_, '_> {
             }
             Stop::Cancelled => {}
         }
+        // Nothing can diverge any more: its room goes to the checkpoint.
+        self.good = None;
         self.ended = *stop != Stop::Cancelled;
         let mut checkpoint = last();
         checkpoint.observers.insert(RECORDER.to_owned(), self.state());
