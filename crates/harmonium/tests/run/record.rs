@@ -145,8 +145,8 @@ fn started(mut machine: Machine, data: &Dataset, plan: &Plan) -> Machine {
     machine
 }
 
-#[test]
-fn a_machine_with_patience() {
+/// An RBM whose training ends by patience.
+fn with_patience(check: impl FnOnce(&Case<'_>)) {
     let plan =
         Plan { epochs: 12, batch: 6, chains: 5, seed: 5, learning_rate: 0.3, ..Plan::default() };
     let training = as_training(|data, from| {
@@ -158,9 +158,16 @@ fn a_machine_with_patience() {
     });
     let case =
         Case { train: bars(), valid: Some(held_back()), patience: Some(2), training: &training };
-    let stages = case.check("RBM");
-    // Patience ends it, so both the best score and its age have come through the checkpoints.
-    assert!(stages.len() < 36, "patience never ended: {} steps", stages.len());
+    check(&case);
+}
+
+#[test]
+fn a_machine_with_patience() {
+    with_patience(|case| {
+        let stages = case.check("RBM");
+        // Patience ends it, so both the best score and its age have come through the checkpoints.
+        assert!(stages.len() < 36, "patience never ended: {} steps", stages.len());
+    });
 }
 
 #[test]
@@ -218,46 +225,37 @@ impl Listener for Notes {
 
 #[test]
 fn a_lost_best_model_is_noticed() {
-    let plan =
-        Plan { epochs: 12, batch: 6, chains: 5, seed: 5, learning_rate: 0.3, ..Plan::default() };
-    let training = as_training(|data, from| {
-        let fresh = || started(Rbm::binary(9, 4).unwrap().into_machine(), data, &plan);
-        Box::new(match from {
-            None => Trainer::new(fresh(), data, &plan).unwrap(),
-            Some(saved) => Trainer::resume(&saved.checkpoint, data, &plan).unwrap(),
-        })
+    with_patience(|case| {
+        let (folder, best) = (Folder::new(), "checkpoints/best.safetensors");
+        let whole = folder.join("whole");
+        case.start(&whole, &mut Silent);
+        let flip = |path: &Path| {
+            let mut bytes = fs::read(path).unwrap();
+            let last = bytes.len() - 5;
+            bytes[last] ^= 1;
+            fs::write(path, bytes).unwrap();
+        };
+        let damages: [(&str, Damage<'_>); 4] = [
+            ("", &|_| {}),
+            ("is missing", &|path| fs::remove_file(path).unwrap()),
+            ("has changed since it was written", &flip),
+            ("cannot be read", &|path| fs::write(path, "half").unwrap()),
+        ];
+        for (k, (says, damage)) in damages.into_iter().enumerate() {
+            let path = folder.join(&format!("stopped-{k}"));
+            assert_eq!(case.start(&path, &mut StopAfter(5)), Stop::Cancelled);
+            damage(&path.join(best));
+            let mut run = RunDirectory::resume(&path).unwrap();
+            let saved = run.directory().last_checkpoint().unwrap().unwrap();
+            run.truncate_events(saved.events_length).unwrap();
+            let mut notes = Notes(StopAfter(u64::MAX), Vec::new());
+            case.record(&mut run, Some(&saved), &mut notes);
+            let told = notes.1.iter().any(|note| note.contains("the best model so far"));
+            assert_eq!(told, !says.is_empty(), "{says}: {:?}", notes.1);
+            assert!(notes.1.iter().all(|note| note.contains(says)), "{says}: {:?}", notes.1);
+            assert_eq!(events(&whole), events(&path), "{says}: the run itself goes on as it was");
+        }
     });
-    let case =
-        Case { train: bars(), valid: Some(held_back()), patience: Some(2), training: &training };
-    let (folder, best) = (Folder::new(), "checkpoints/best.safetensors");
-    let whole = folder.join("whole");
-    case.start(&whole, &mut Silent);
-    let flip = |path: &Path| {
-        let mut bytes = fs::read(path).unwrap();
-        let last = bytes.len() - 5;
-        bytes[last] ^= 1;
-        fs::write(path, bytes).unwrap();
-    };
-    let damages: [(&str, Damage<'_>); 4] = [
-        ("", &|_| {}),
-        ("is missing", &|path| fs::remove_file(path).unwrap()),
-        ("has changed since it was written", &flip),
-        ("cannot be read", &|path| fs::write(path, "half").unwrap()),
-    ];
-    for (k, (says, damage)) in damages.into_iter().enumerate() {
-        let path = folder.join(&format!("stopped-{k}"));
-        assert_eq!(case.start(&path, &mut StopAfter(5)), Stop::Cancelled);
-        damage(&path.join(best));
-        let mut run = RunDirectory::resume(&path).unwrap();
-        let saved = run.directory().last_checkpoint().unwrap().unwrap();
-        run.truncate_events(saved.events_length).unwrap();
-        let mut notes = Notes(StopAfter(u64::MAX), Vec::new());
-        case.record(&mut run, Some(&saved), &mut notes);
-        let told = notes.1.iter().any(|note| note.contains("the best model so far"));
-        assert_eq!(told, !says.is_empty(), "{says}: {:?}", notes.1);
-        assert!(notes.1.iter().all(|note| note.contains(says)), "{says}: {:?}", notes.1);
-        assert_eq!(events(&whole), events(&path), "{says}: the run itself goes on as it was");
-    }
 }
 
 /// What happens to a file between two runs.
