@@ -343,6 +343,14 @@ pub enum Error {
         /// What it should hold.
         expected: &'static str,
     },
+    /// A column without a single value.
+    #[error("column {column} has no value in any of {n_rows} rows (counting from 0)")]
+    EmptyColumn {
+        /// Which one, from 0.
+        column: usize,
+        /// Rows that were looked at.
+        n_rows: usize,
+    },
     /// A model that could be written but not read again.
     #[error("the model cannot be written: {reason}")]
     Unwritable {
@@ -440,8 +448,12 @@ impl Error {
             Self::Value { units: "categorical", .. } => {
                 "categories are whole numbers from 0 to q-1, or one-hot groups"
             }
-            Self::Value { .. } => {
-                "missing and infinite values cannot be learned from: fill them with `harmonium complete`, or leave the rows out"
+            Self::Value { value, .. } if value.is_nan() => {
+                "this needs rows without missing values: fill them with `harmonium complete`, leave the rows out, or train an rbm, a bm, or a dbm without `--pretrain-epochs`, which learn around them"
+            }
+            Self::Value { .. } => "infinite values cannot be learned from: leave the rows out",
+            Self::EmptyColumn { .. } => {
+                "nothing can be learned about it: leave it out with `--columns A..B`"
             }
             Self::Shape { .. } => "build it from the same machine",
             Self::TooManyTerms { .. } => {

@@ -13,6 +13,10 @@
 //! | general BM | [`ClampedGibbs`] | [`Persistent`] or [`Tempered`] |
 //! | pseudo-likelihood, fully visible | [`ExactPosterior`] (the data itself) | [`PseudoLikelihood`] |
 //!
+//! Where values are missing, the units without them are free on the data side, as the hidden ones are: what is
+//! climbed is the likelihood of what is there. No posterior factorises then, so the data side is [`ClampedGibbs`] unless a
+//! plan asks for another.
+//!
 //! An estimator yields weighted particles, from which one function forms the moments of both
 //! sides. Only exact sums yield moments directly: their particles would be all states.
 

@@ -9,12 +9,15 @@
 //! | `reconstruction_error` | mean squared distance after one step down and up (a few sweeps where visible units see each other); not a likelihood |
 //! | `dead_units`, `saturated_units` | hidden units below 1 % or above 99 % on all but 1 % of the data |
 //!
+//! Where values are missing, free energies are their variational bound over the hidden and the missing
+//! units, there is no pseudo-likelihood, and an exact likelihood sums the missing values out.
+//!
 //! The rows that are looked at are a fixed part of the data, so that the cost stays a few percent
 //! of an epoch and the numbers can be compared over the run.
 
 use super::{bound, likelihood, pseudo};
 use crate::error::Error;
-use crate::exact;
+use crate::exact::{self, Budget};
 use crate::machine::{Batch, LayerId, Machine, State};
 use crate::sampling::{Clamp, MeanField, Sampler, free_layers, posterior_factorises};
 use crate::schema::Feed;
@@ -72,7 +75,7 @@ impl<'d> Looked<'d> {
         if let Some(feed) = self.feed.get() {
             return Ok(feed);
         }
-        let feed = Feed::of(machine, self.data)?.whole()?;
+        let feed = Feed::of(machine, self.data)?.filled_layers()?;
         Ok(self.feed.get_or_init(|| feed))
     }
 
@@ -123,6 +126,22 @@ impl<'d> Monitor<'d> {
         posterior_factorises(machine, &clamp) && exact::costs_little(log2_terms, entries, epoch)
     }
 
+    /// Whether the missing values of every row that is looked at can be summed out.
+    fn affords_rows(&self, watched: &Watched<'_>) -> Result<bool, Error> {
+        let machine = watched.sampler.machine();
+        for data in [Some(&self.train), self.valid.as_ref()].into_iter().flatten() {
+            let feed = data.feed(machine)?;
+            if feed.has_holes() {
+                let batch = alike(feed, &data.chosen());
+                let log2_terms = exact::log2_terms(machine, batch.clamp(), batch.n_rows())?;
+                if !Budget::ROW.affords(log2_terms) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether the end of an epoch is one at which measurements are taken.
     fn is_due(&self, epoch: u64, epochs: u64) -> bool {
         epoch == 1 || epoch == epochs || epoch.is_multiple_of(self.every(epochs))
@@ -138,7 +157,7 @@ impl<'d> Monitor<'d> {
             return Ok(Vec::new());
         }
         let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
-        if self.affords_exact(watched.sampler.machine()) {
+        if self.affords_exact(watched.sampler.machine()) && self.affords_rows(watched)? {
             found.extend(self.measure_exact(watched.sampler.machine())?);
         }
         Ok(found)
@@ -205,15 +224,14 @@ impl<'d> Monitor<'d> {
     /// If a sum has too many terms.
     pub fn measure_exact(&self, machine: &Machine) -> Result<Vec<Measurement>, Error> {
         let log_z = exact::log_partition(machine)?;
-        let clamp = Clamp::visible(machine);
         let mut found = Vec::new();
         for (on, data) in [(On::Train, Some(&self.train)), (On::Valid, self.valid.as_ref())] {
             let Some(data) = data else { continue };
             let mut logs = Vec::new();
             let feed = data.feed(machine)?;
             for rows in data.chosen().chunks(PIECE) {
-                let x = alike(feed, rows).to_state(machine)?;
-                logs.extend(exact::log_sums(machine, &clamp, &x)?);
+                let batch = alike(feed, rows);
+                logs.extend(exact::log_sums(machine, batch.clamp(), &batch.to_state(machine)?)?);
             }
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
@@ -228,10 +246,9 @@ impl<'d> Monitor<'d> {
     /// Looks at the rows piece by piece: states are large, and few numbers remain of them.
     fn look(&self, sampler: &Sampler, data: &Looked<'_>) -> Result<Look, Error> {
         let machine = sampler.machine();
-        let clamp = Clamp::visible(machine);
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
-        let closed = ClosedForm::of(machine)?;
         let (feed, chosen) = (data.feed(machine)?, data.chosen());
+        let closed = if feed.has_holes() { None } else { ClosedForm::of(machine)? };
         let stride = (chosen.len() / LEAST_ROWS).clamp(1, ECHOES);
         for (piece, rows) in (0_u64..).zip(chosen.chunks(PIECE)) {
             let batch = alike(feed, rows);
@@ -242,11 +259,15 @@ impl<'d> Monitor<'d> {
                 look.count_idle(machine, &x);
                 continue;
             }
-            let mut x = batch.to_state(machine)?;
-            sampler.infer(&clamp, &mut x, MeanField::default())?;
-            look.energies.extend(energies(machine, &clamp, &x)?);
+            let (mut x, clamp) = (batch.to_state(machine)?, batch.clamp());
+            sampler.infer(clamp, &mut x, MeanField::default())?;
+            look.energies.extend(energies(machine, clamp, &x)?);
             look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
             look.count_idle(machine, &x);
+            if feed.has_holes() {
+                look.pseudo = None;
+                continue;
+            }
             match pseudo::log_pseudo_likelihood(machine, &batch, visit) {
                 Ok(logs) => look.pseudo.get_or_insert_default().extend(logs),
                 // Deep machines and real data have none; the run goes on without them.

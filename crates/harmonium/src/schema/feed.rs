@@ -97,7 +97,7 @@ impl<'d> Feed<'d> {
     }
 
     /// The feed itself, if every visible layer is filled and no value is missing: what learning
-    /// needs.
+    /// layer by layer needs.
     ///
     /// # Errors
     ///
@@ -106,6 +106,23 @@ impl<'d> Feed<'d> {
         self.inlets.check_filled()?;
         self.inlets.check_holes()?;
         Ok(self)
+    }
+
+    /// The feed itself, if every visible layer is filled and every unit has a value in some row: what
+    /// a machine can learn from. Single values may be missing.
+    ///
+    /// # Errors
+    ///
+    /// Says which columns there are too few of, or which has no value at all.
+    pub fn filled_layers(self) -> Result<Self, Error> {
+        self.inlets.check_filled()?;
+        self.check_columns()?;
+        Ok(self)
+    }
+
+    /// Whether a value is missing in a layer that the data fills.
+    pub fn has_holes(&self) -> bool {
+        self.inlets.layers.iter().any(|i| i.hole.is_some())
     }
 
     /// The feed itself, if no value is missing in the layers that the data fills.
@@ -177,6 +194,18 @@ impl<'d> Feed<'d> {
         }
         batch.buffers = buffers;
         inlets.finish(batch);
+    }
+
+    /// Whether every column that fills a layer has a value in some row.
+    fn check_columns(&self) -> Result<(), Error> {
+        let table = self.data.table();
+        let empty = |c: &usize| (0..table.n_rows()).all(|row| table.is_missing(row, *c));
+        let holed = self.inlets.layers.iter().filter(|i| i.hole.is_some());
+        let mut columns = holed.flat_map(|i| i.columns().iter().cloned().flatten());
+        match columns.find(empty) {
+            None => Ok(()),
+            Some(column) => Err(Error::EmptyColumn { column, n_rows: table.n_rows() }),
+        }
     }
 
     /// The weighted mean of every entry of each visible layer, over the rows that have it and over

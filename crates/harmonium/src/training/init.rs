@@ -18,7 +18,7 @@ use harmonium_kernels::random::{Site, Stream};
 ///
 /// If the data does not fit the machine.
 pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<(), Error> {
-    let feed = Feed::of(machine, data)?.whole()?;
+    let feed = Feed::of(machine, data)?.filled_layers()?;
     let (means, variances) = visible_statistics(machine, &feed);
     let mut means = means.into_iter();
     let mut variances = variances.into_iter();

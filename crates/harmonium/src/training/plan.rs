@@ -10,6 +10,7 @@ use crate::machine::{Layer, MOST_STEPS, Machine, check_memory};
 use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
+use crate::schema::Feed;
 use serde::{Deserialize, Serialize};
 
 /// Most passes over the data that can be asked for.
@@ -146,6 +147,21 @@ pub struct Plan {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// Whether values are missing in the rows that are learned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completeness {
+    /// Every value is there.
+    Whole,
+    /// Missing units are free on the data side, as hidden ones are.
+    Holed,
+}
+
+impl Completeness {
+    pub(super) fn of(feed: &Feed<'_>) -> Self {
+        if feed.has_holes() { Self::Holed } else { Self::Whole }
+    }
 }
 
 impl Default for Plan {
@@ -296,10 +312,11 @@ impl Plan {
 
     /// Whether steps can be made inside the engine: samples on both sides, momentum and weight decay,
     /// units that are bits, and no coupling inside a layer.
-    pub(super) fn learns_in_engine(&self, machine: &Machine) -> bool {
+    pub(super) fn learns_in_engine(&self, machine: &Machine, rows: Completeness) -> bool {
         let clamp = Clamp::visible(machine);
+        let closed = rows == Completeness::Whole && posterior_factorises(machine, &clamp);
         let sampled = matches!(self.rule, Rule::Pcd | Rule::Cd)
-            && (self.posterior != Posterior::Exact || posterior_factorises(machine, &clamp));
+            && (self.posterior != Posterior::Exact || closed);
         let plain = self.optimizer == OptimizerKind::Sgd
             && self.sparsity_target.is_none()
             && self.max_norm.is_none();
@@ -308,12 +325,12 @@ impl Plan {
     }
 
     /// In which numbers samplers multiply while they train `machine`.
-    pub(super) fn arithmetic(&self, machine: &Machine) -> Arithmetic {
+    pub(super) fn arithmetic(&self, machine: &Machine, rows: Completeness) -> Arithmetic {
         match self.precision {
             Numbers::F64 => Arithmetic::F64,
             Numbers::I16 => Arithmetic::I16,
             Numbers::Auto if matches!(self.rule, Rule::Exact | Rule::Pseudo) => Arithmetic::F64,
-            Numbers::Auto if self.learns_in_engine(machine) => Arithmetic::I16,
+            Numbers::Auto if self.learns_in_engine(machine, rows) => Arithmetic::I16,
             Numbers::F32 | Numbers::Auto => Arithmetic::F32,
         }
     }
@@ -345,7 +362,7 @@ impl Plan {
     }
 
     /// The estimators of the data side and of the model side.
-    pub(super) fn sides(&self, machine: &Machine) -> Result<BothEstimators, Error> {
+    pub(super) fn sides(&self, machine: &Machine, rows: Completeness) -> Result<BothEstimators, Error> {
         self.check_chains(machine)?;
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,
@@ -353,10 +370,15 @@ impl Plan {
             damping: 0.0,
         };
         let clamp = Clamp::visible(machine);
-        let closed = posterior_factorises(machine, &clamp);
+        let holes = rows == Completeness::Holed;
+        let closed = !holes && posterior_factorises(machine, &clamp);
         let data: Box<dyn Deferring> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
-            Posterior::Auto if closed => Box::new(ExactPosterior::default()),
+            Posterior::Auto if closed || self.rule == Rule::Exact && holes => {
+                Box::new(ExactPosterior::default())
+            }
+            // Mean field would take missing units for surer than they are.
+            Posterior::Auto if holes => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
             Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };

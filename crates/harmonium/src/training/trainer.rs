@@ -4,7 +4,7 @@ use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
 use super::learner::{Checkpoint, Learner, StepReport, Watched};
 use super::observer::Observer;
-use super::plan::Plan;
+use super::plan::{Completeness, Plan, Rule};
 use crate::engine::{Arithmetic, EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
 use crate::error::Error;
 use crate::estimators::{Context, Deferred, Deferring, Snapshot};
@@ -100,15 +100,19 @@ impl<'d> Trainer<'d> {
     ) -> Result<Self, Error> {
         plan.check()?;
         let (data, source) = source.in_epoch(epoch)?;
-        let feed = Feed::of(&machine, data)?.whole()?;
-        let (positive, negative) = plan.sides(&machine)?;
-        let arithmetic = plan.arithmetic(&machine);
+        let mut feed = Feed::of(&machine, data)?.filled_layers()?;
+        let rows = Completeness::of(&feed);
+        if plan.rule == Rule::Pseudo {
+            feed = feed.without_holes()?;
+        }
+        let (positive, negative) = plan.sides(&machine, rows)?;
+        let arithmetic = plan.arithmetic(&machine, rows);
         let mut sampler = Sampler::with_copies(machine, arithmetic, copies);
         if plan.k.at(Progress::default()) <= FEW_SWEEPS {
             sampler = sampler.expecting_updates();
         }
         let machine = sampler.machine();
-        let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine));
+        let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine, rows));
         let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
             learner,
@@ -346,7 +350,7 @@ impl<'d> Trainer<'d> {
             let source = self.source.as_ref().filter(|_| self.epoch < self.plan.epochs);
             if let Some(source) = source {
                 let data = Cow::Owned(source.in_epoch(self.epoch)?);
-                self.feed = Feed::of(self.sampler.graph(), data)?.whole()?;
+                self.feed = Feed::of(self.sampler.graph(), data)?.filled_layers()?;
             }
             self.shuffle();
         }

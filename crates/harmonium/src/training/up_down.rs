@@ -16,7 +16,7 @@
 use super::dbn::check_refinement;
 use super::driver::{Stop, drive};
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
-use super::plan::Plan;
+use super::plan::{Completeness, Plan};
 use super::trainer::{Ascent, largest_parameter, purpose};
 use crate::engine::Arithmetic;
 use crate::error::Error;
@@ -114,7 +114,7 @@ impl<'d> UpDown<'d> {
     /// If the data does not fit, a setting is out of range, or the rule has no samples.
     pub fn new(dbn: Dbn, data: &'d Dataset, plan: &Plan) -> Result<Self, Error> {
         check_refinement(plan)?;
-        let (positive, negative) = plan.sides(dbn.top())?;
+        let (positive, negative) = plan.sides(dbn.top(), Completeness::Whole)?;
         let feed = Feed::of(&dbn.data_layers()?, data)?.whole()?;
         let at_rest = |machine| Sgd::new(Moments::lengths(machine));
         let mut up_down = Self {

@@ -19,6 +19,7 @@ mod energy;
 mod exact_sums;
 mod graph;
 mod greedy;
+mod holes;
 mod inference;
 mod kernels;
 mod layering;

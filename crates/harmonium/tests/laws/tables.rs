@@ -4,12 +4,12 @@ use crate::machines::{all, some_states};
 use harmonium::Error;
 use harmonium::evaluation::likelihood;
 use harmonium::exact;
-use harmonium::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role};
-use harmonium::models::Rbm;
+use harmonium::machine::{Batch, Coupling, Layer, LayerId, Machine, Matrix, Role, Triangle};
+use harmonium::models::Dbm;
 use harmonium::random::Stream;
 use harmonium::sampling::Clamp;
 use harmonium::schema::{Encoding, Feed, Filling, Layout, Schema};
-use harmonium::training::{Plan, initialise, train};
+use harmonium::training::{Plan, Rule};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Labels, Table};
 use ndarray::Array2;
@@ -221,19 +221,20 @@ fn exact_scores_sum_over_holes() {
 }
 
 #[test]
-fn learning_refuses_holes_and_names_their_place() {
+fn stacks_refuse_holes_and_name_their_place() {
     let mut bits = Array2::from_shape_fn((6, 4), |(r, c)| f32::from(u8::from((r + c) % 2 == 0)));
     bits[[3, 2]] = f32::NAN;
     let data = Dataset::from_array(bits.view()).unwrap();
     assert!(data.table().is_bits(), "a hole does not widen bits");
-    let mut machine = Rbm::binary(4, 2).unwrap().into_machine();
-    for error in [
-        initialise(&mut machine, &data, &Plan::default()).unwrap_err(),
-        train(machine.clone(), &data, &Plan::default(), &mut []).unwrap_err(),
-    ] {
-        let expected = "finite units of layer `visible` cannot hold NaN (row 3, column 2)";
-        assert_eq!(error.to_string(), expected);
-    }
+    let expected = "finite units of layer `visible` cannot hold NaN (row 3, column 2)";
+    let plan = Plan { epochs: 1, pretrain_epochs: 1, ..Plan::default() };
+    let error = Dbm::binary(4, &[2, 2]).unwrap().train(&data, &plan).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    let plan = Plan { rule: Rule::Pseudo, ..Plan::default() };
+    let layer = Layer::new("visible", Role::Visible, Units::Binary, 4).unwrap();
+    let pairs = Coupling::lateral(LayerId(0), Triangle::from_fn(4, |_, _| 0.1).unwrap());
+    let error = Machine::new(vec![layer], vec![pairs]).unwrap().train(&data, &plan).unwrap_err();
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
