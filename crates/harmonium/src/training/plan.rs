@@ -362,7 +362,11 @@ impl Plan {
     }
 
     /// The estimators of the data side and of the model side.
-    pub(super) fn sides(&self, machine: &Machine, rows: Completeness) -> Result<BothEstimators, Error> {
+    pub(super) fn sides(
+        &self,
+        machine: &Machine,
+        rows: Completeness,
+    ) -> Result<BothEstimators, Error> {
         self.check_chains(machine)?;
         let settings = MeanField {
             tolerance: self.mean_field_tolerance,

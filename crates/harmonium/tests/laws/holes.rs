@@ -108,8 +108,7 @@ fn mean_field_over_missing_units_climbs_its_bound() {
             assert!(*bound <= exact + 1e-9, "{name}: the bound {bound} is above {exact}");
         }
         let mut posterior = MeanFieldPosterior::new(settings);
-        let slope =
-            moments_of(&mut posterior, &machine, &batch, Arithmetic::F64, Stream::new(0));
+        let slope = moments_of(&mut posterior, &machine, &batch, Arithmetic::F64, Stream::new(0));
         assert_gradient(&name, &machine, &slope, |m| bound(m).iter().sum::<f64>() / 4.0);
     }
 }
@@ -124,7 +123,8 @@ fn every_rule_learns_around_holes() {
                     Plan { rule, posterior, epochs: 3, batch: 7, ..Plan::suited_to(&machine) };
                 let outcome = train(machine.clone(), &data, &plan, &mut []).unwrap();
                 assert_eq!(outcome.steps, 18, "{name}, {rule:?}, {posterior:?}");
-                let finite = |m: &Machine| m.layers().iter().all(|l| l.bias.iter().all(|b| b.is_finite()));
+                let finite =
+                    |m: &Machine| m.layers().iter().all(|l| l.bias.iter().all(|b| b.is_finite()));
                 assert!(finite(&outcome.machine), "{name}, {rule:?}, {posterior:?}");
             }
         }
