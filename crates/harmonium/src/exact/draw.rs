@@ -11,12 +11,17 @@ use crate::units::{Draw, OwnParameters};
 use harmonium_kernels::random::{Site, Stream};
 
 impl Problem {
-    /// Draws all free units of `n` rows of a state of `machine`.
-    pub(super) fn draw(&self, machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
-        let choices: Vec<f64> =
-            (0..n).map(|row| stream.fork(0).uniform(Site::new(row, 0, 0), 0)).collect();
-        let mut x = State::zeros(machine, n)?;
-        for (row, position) in self.positions(&choices).into_iter().enumerate() {
+    /// Draws all free units of these rows of a state of `machine`; what is drawn depends on the row.
+    pub(super) fn draw(
+        &self,
+        machine: &Machine,
+        rows: &[usize],
+        stream: Stream,
+        x: &mut State,
+    ) -> Result<(), Error> {
+        let choice = |&row: &usize| stream.fork(0).uniform(Site::new(row, 0, 0), 0);
+        let choices: Vec<f64> = rows.iter().map(choice).collect();
+        for (&row, position) in rows.iter().zip(self.positions(&choices)) {
             let summed = self.draw_summed(&position, row, stream.fork(1));
             for l in machine.layer_ids() {
                 let value = |entry: &Entry| match *entry {
@@ -28,7 +33,7 @@ impl Problem {
                 x.set_row(l, row, &values)?;
             }
         }
-        Ok(x)
+        Ok(())
     }
 
     /// Samples of the summed entries given the enumerated ones.

@@ -6,31 +6,29 @@
 //! factors; each chunk starts afresh, which keeps the rounding of the products below $10^{-12}$.
 
 use super::gaussian::Block;
-use super::problem::{Entry, Problem};
-use crate::machine::{Machine, Weights, row_range};
-use crate::moments::{Moments, inside_unit};
+use super::problem::Problem;
 use crate::units::{BitCoordinates, OwnParameters, Storage, log_sum_exp};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::log_product::{group_for, scale_and_log_product};
 use rayon::prelude::*;
 
 /// States walked from one fresh start.
-const CHUNK: usize = 1 << 12;
+pub(super) const CHUNK: usize = 1 << 12;
 
 /// Above this bound on $|\theta|$ the exponentials are not kept: they might overflow.
 const EXPONENT_LIMIT: f64 = 300.0;
 
 /// How the states are cut into chunks.
-struct Cut {
+pub(super) struct Cut {
     /// Units that walk inside a chunk.
     n_inner: usize,
     /// States of a chunk.
     size: usize,
-    n_chunks: usize,
+    pub(super) n_chunks: usize,
 }
 
 /// What the walk multiplies and adds at each step.
-struct Tables<'a> {
+pub(super) struct Tables<'a> {
     problem: &'a Problem,
     /// For each unit and value, the change of $\theta$ of the summed entries on the way up.
     delta: Vec<Vec<Vec<f64>>>,
@@ -45,9 +43,9 @@ struct Tables<'a> {
 }
 
 /// One position of the walk.
-struct Walker<'a> {
+pub(super) struct Walker<'a> {
     tables: &'a Tables<'a>,
-    values: Vec<f64>,
+    pub(super) values: Vec<f64>,
     log_weight: f64,
     field: Vec<f64>,
     theta: Vec<f64>,
@@ -101,42 +99,10 @@ impl Problem {
         }
         found.into_iter().flatten().collect()
     }
-
-    /// Means and products under the normalised weights.
-    pub(super) fn expectation(&self) -> Expectation {
-        let tables = Tables::new(self);
-        let chunks = Cut::new(self);
-        // Groups bound the memory of the partial sums; they are fixed, and reduced in order.
-        let n_groups = chunks.n_chunks.min(64);
-        let parts: Vec<Expectation> = (0..n_groups)
-            .into_par_iter()
-            .map(|g| {
-                let range = g * chunks.n_chunks / n_groups..(g + 1) * chunks.n_chunks / n_groups;
-                let mut part = Expectation::new(self);
-                for chunk in range {
-                    let mut logs = Vec::with_capacity(CHUNK);
-                    tables.walk(&chunks, chunk, |_, log_weight| logs.push(log_weight));
-                    part.rescale(log_sum_exp(&logs));
-                    let mut mean = Vec::new();
-                    tables.walk(&chunks, chunk, |walker, log_weight| {
-                        walker.means_into(&mut mean);
-                        part.add(&walker.values, &mean, log_weight);
-                    });
-                }
-                part
-            })
-            .collect();
-        let mut total = Expectation::new(self);
-        for part in parts {
-            total.merge(part);
-        }
-        total.normalise();
-        total
-    }
 }
 
 impl Cut {
-    fn new(problem: &Problem) -> Self {
+    pub(super) fn new(problem: &Problem) -> Self {
         let mut size = 1;
         let mut n_inner = 0;
         for unit in &problem.units {
@@ -152,7 +118,7 @@ impl Cut {
 }
 
 impl<'a> Tables<'a> {
-    fn new(problem: &'a Problem) -> Self {
+    pub(super) fn new(problem: &'a Problem) -> Self {
         let m = problem.n_summed();
         let mut scale = vec![1.0; m];
         let mut n_pairs = 0;
@@ -211,7 +177,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Calls `visit` at every state of a chunk with the logarithm of its weight.
-    fn walk(&self, chunks: &Cut, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
+    pub(super) fn walk(&self, chunks: &Cut, chunk: usize, mut visit: impl FnMut(&Walker<'_>, f64)) {
         let mut walker = Walker::new(self, chunks, chunk);
         let log_weight = walker.log_weight(&self.ones);
         visit(&walker, log_weight);
@@ -320,7 +286,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Means of the summed entries given the enumerated ones.
-    fn means_into(&self, out: &mut Vec<f64>) {
+    pub(super) fn means_into(&self, out: &mut Vec<f64>) {
         out.clear();
         out.extend_from_slice(&self.theta);
         let problem = self.tables.problem;
@@ -329,153 +295,5 @@ impl<'a> Walker<'a> {
         }
         let start = out.len() - problem.gaussian.len();
         out[start..].copy_from_slice(&self.gaussian);
-    }
-}
-
-/// Weighted means and products of enumerated ($e$) and summed ($s$) entries.
-pub(super) struct Expectation {
-    /// Logarithm of the total weight that was added, and of the scale the sums are in.
-    log_total: f64,
-    log_scale: f64,
-    e: Vec<f64>,
-    s: Vec<f64>,
-    ee: Vec<f64>,
-    es: Vec<f64>,
-    /// Products of the means of Gaussian entries.
-    gg: Vec<f64>,
-    n_gaussian: usize,
-}
-
-impl Expectation {
-    fn new(problem: &Problem) -> Self {
-        let (n, m, g) = (problem.values.len(), problem.n_summed(), problem.gaussian.len());
-        Self {
-            log_total: f64::NEG_INFINITY,
-            log_scale: f64::NEG_INFINITY,
-            e: vec![0.0; n],
-            s: vec![0.0; m],
-            ee: vec![0.0; n * n],
-            es: vec![0.0; n * m],
-            gg: vec![0.0; g * g],
-            n_gaussian: g,
-        }
-    }
-
-    fn sums(&mut self) -> [&mut Vec<f64>; 5] {
-        [&mut self.e, &mut self.s, &mut self.ee, &mut self.es, &mut self.gg]
-    }
-
-    /// Prepares for states of total weight `log_more`: sums are kept relative to the largest.
-    fn rescale(&mut self, log_more: f64) {
-        let scale = self.log_scale.max(log_more);
-        let factor = (self.log_scale - scale).exp();
-        self.sums().into_iter().flatten().for_each(|x| *x *= factor);
-        self.log_scale = scale;
-        self.log_total = log_sum_exp(&[self.log_total, log_more]);
-    }
-
-    fn add(&mut self, e: &[f64], s: &[f64], log_weight: f64) {
-        let w = (log_weight - self.log_scale).exp();
-        add_scaled(&mut self.e, w, e);
-        add_scaled(&mut self.s, w, s);
-        let (n, m) = (e.len(), s.len());
-        for (i, x) in e.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-            add_scaled(&mut self.ee[i * n..(i + 1) * n], w * x, e);
-            add_scaled(&mut self.es[i * m..(i + 1) * m], w * x, s);
-        }
-        let g = self.n_gaussian;
-        let means = &s[m - g..];
-        for (i, x) in means.iter().enumerate() {
-            add_scaled(&mut self.gg[i * g..(i + 1) * g], w * x, means);
-        }
-    }
-
-    fn merge(&mut self, mut other: Self) {
-        self.rescale(other.log_total);
-        let factor = (other.log_scale - self.log_scale).exp();
-        for (mine, theirs) in self.sums().into_iter().zip(other.sums()) {
-            add_scaled(mine, factor, theirs);
-        }
-    }
-
-    fn normalise(&mut self) {
-        let factor = (self.log_scale - self.log_total).exp();
-        self.sums().into_iter().flatten().for_each(|x| *x *= factor);
-    }
-
-    /// Adds `weight` times these moments, in the machine's own (centered) coordinates.
-    pub(super) fn add_to(
-        &self,
-        problem: &Problem,
-        machine: &Machine,
-        weight: f64,
-        out: &mut Moments,
-    ) {
-        for (l, layer) in machine.layers().iter().enumerate() {
-            for (i, entry) in problem.entries[l].iter().enumerate() {
-                out.bias[l][i] += weight * self.mean(*entry);
-                for k in 0..layer.units.own_parameters().len() {
-                    let square = self.product(problem, *entry, *entry);
-                    let term = layer.units.own_of_square(k, -weight, square);
-                    out.own[l][k * layer.len() + i] += term;
-                }
-            }
-        }
-        for (c, out) in machine.couplings().iter().zip(&mut out.weights) {
-            let (a, b) = (c.between.0.0, c.between.1.0);
-            let (mu_a, mu_b) = (&machine.layers()[a].offset, &machine.layers()[b].offset);
-            let centered = |i: usize, j: usize| {
-                let (x, y) = (problem.entries[a][i], problem.entries[b][j]);
-                self.product(problem, x, y) - mu_a[i] * self.mean(y) - mu_b[j] * self.mean(x)
-                    + mu_a[i] * mu_b[j]
-            };
-            match &c.weights {
-                Weights::Between(w) => {
-                    let (_, n) = w.shape();
-                    for (k, out) in out.iter_mut().enumerate() {
-                        *out += weight * centered(k / n, k % n);
-                    }
-                }
-                Weights::Lateral(t) => {
-                    for i in 0..t.n() {
-                        let inside = inside_unit(machine.layers()[a].units, i, t.n());
-                        let row = &mut out[row_range(t.n(), i)];
-                        for (k, out) in row.iter_mut().enumerate().skip(inside) {
-                            *out += weight * centered(i, i + 1 + k);
-                        }
-                    }
-                }
-                Weights::Sparse(edges) => {
-                    for (out, &(i, j)) in out.iter_mut().zip(edges.pairs()) {
-                        *out += weight * centered(i, j);
-                    }
-                }
-            }
-        }
-    }
-
-    fn mean(&self, entry: Entry) -> f64 {
-        match entry {
-            Entry::Clamped(x) => x,
-            Entry::Enumerated(i) => self.e[i],
-            Entry::Summed(i) => self.s[i],
-        }
-    }
-
-    fn product(&self, problem: &Problem, x: Entry, y: Entry) -> f64 {
-        let (n, m, g) = (self.e.len(), self.s.len(), self.n_gaussian);
-        match (x, y) {
-            (Entry::Clamped(x), y) => x * self.mean(y),
-            (x, Entry::Clamped(y)) => self.mean(x) * y,
-            (Entry::Enumerated(i), Entry::Enumerated(j)) => self.ee[i * n + j],
-            (Entry::Enumerated(i), Entry::Summed(j)) | (Entry::Summed(j), Entry::Enumerated(i)) => {
-                self.es[i * m + j]
-            }
-            (Entry::Summed(i), Entry::Summed(j)) => {
-                // Only Gaussian entries are summed together with what they see.
-                let (i, j) = (i - (m - g), j - (m - g));
-                self.gg[i * g + j] + problem.gaussian.covariance(i, j)
-            }
-        }
     }
 }

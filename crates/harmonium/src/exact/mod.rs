@@ -14,14 +14,20 @@
 //! the other instead, which may take far fewer terms.
 
 mod budget;
+mod conditional;
 mod draw;
 mod eliminate;
 mod enumerate;
+mod expectation;
 mod gaussian;
 mod problem;
 
 pub use budget::Budget;
 pub(crate) use budget::costs_little;
+pub use conditional::{
+    Cost, Query, conditional_means, conditional_means_with, conditional_samples,
+    conditional_samples_with, cost,
+};
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
@@ -29,6 +35,7 @@ use crate::moments::Moments;
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
 use eliminate::Elimination;
+use expectation::Order;
 use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
 
@@ -139,7 +146,11 @@ pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<
 pub fn samples(machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
     let (clamp, x) = (Clamp::none(), State::zeros(machine, 1)?);
     Budget::LIMIT.check(log2_states(machine))?;
-    Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?.draw(machine, n, stream)
+    let mut samples = State::zeros(machine, n)?;
+    let rows: Vec<usize> = (0..n).collect();
+    let problem = Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?;
+    problem.draw(machine, &rows, stream, &mut samples)?;
+    Ok(samples)
 }
 
 /// Exact moments, each row weighted, of the free units given the clamped ones. With nothing
@@ -168,7 +179,7 @@ pub fn moments(
     let mut total = Moments::zeros(machine);
     for (row, &weight) in weights.iter().enumerate() {
         let problem = Problem::new(&folded, clamp, x, row)?;
-        problem.expectation().add_to(&problem, machine, weight, &mut total);
+        problem.expectation(Order::Second).add_to(&problem, machine, weight, &mut total);
     }
     Ok(total)
 }

@@ -16,6 +16,7 @@ mod dbn;
 mod determinism;
 mod diagnostics;
 mod energy;
+mod exact_rows;
 mod exact_sums;
 mod graph;
 mod greedy;
