@@ -86,12 +86,17 @@ impl Sums {
     }
 
     /// Adds those of further rows.
-    pub fn extend(&mut self, more: Self) {
+    pub fn extend(&mut self, mut more: Self) {
+        self.bounds.append(&mut more.bounds);
+        self.add_rows(more);
+    }
+
+    /// Adds those of further rows but for their bounds.
+    fn add_rows(&mut self, more: Self) {
         if more.how != How::Exact {
             self.how = more.how;
         }
         self.rows.extend(more.rows);
-        self.bounds.extend(more.bounds);
         self.lower.extend(more.lower);
         self.upper.extend(more.upper);
         self.std_errors.extend(more.std_errors);
@@ -109,7 +114,7 @@ impl Sums {
     }
 }
 
-/// The sums over the units that `clamp` leaves free, whole layers of them, in each row of `x`.
+/// The sums over the units that `clamp` leaves free in each row of `x`.
 /// First row number `first` and the seed address the variates.
 ///
 /// # Errors
@@ -209,12 +214,8 @@ fn annealed(
 ) -> Result<Sums, Error> {
     let machine = sampler.machine();
     let whole = |l: LayerId| clamp.holds_layer(l) || clamp.frees_layer(l);
-    if let Some(l) = machine.layer_ids().find(|&l| !whole(l)) {
-        return Err(Error::Topology {
-            model: "annealing towards a posterior",
-            expected: "whole layers that are held",
-            found: format!("layer `{}` is held in part", machine.layer(l).name),
-        });
+    if !machine.layer_ids().all(whole) {
+        return annealed_by_rest(sampler, clamp, means, bounds, first, work);
     }
     let mut sums = Sums { how: How::Annealed, bounds, ..Sums::none() };
     let at_once = (TOGETHER / work.chains).max(1);
@@ -230,6 +231,31 @@ fn annealed(
         }
     }
     Ok(sums)
+}
+
+/// The same where layers are held in part: the free units of each row are a machine of their own.
+fn annealed_by_rest(
+    sampler: &Sampler,
+    clamp: &Clamp,
+    means: &State,
+    bounds: Vec<f64>,
+    first: usize,
+    work: &RowWork,
+) -> Result<Sums, Error> {
+    let (machine, free) = (sampler.machine(), Clamp::none());
+    let mut sums = Sums { bounds, ..Sums::none() };
+    for row in 0..means.n_rows() {
+        let Some(rest) = machine.rest(clamp, means, row)? else {
+            let log = -machine.energy_of_row(means, row);
+            sums.add_rows(Sums::exactly(vec![log], Vec::new()));
+            continue;
+        };
+        let means = rest.state(means, row)?;
+        let sampler = Sampler::new(rest.machine, sampler.arithmetic());
+        let of_row = annealed(&sampler, &free, &means, Vec::new(), first + row, work)?;
+        sums.add_rows(of_row);
+    }
+    Ok(Sums { how: How::Annealed, ..sums })
 }
 
 /// Each of the rows `n` times, one after the other.

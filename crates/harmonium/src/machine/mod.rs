@@ -12,6 +12,7 @@ mod base;
 mod batch;
 mod clamp;
 mod coupling;
+mod given;
 mod layer;
 mod memory;
 mod rewrite;
@@ -22,6 +23,7 @@ pub use base::Base;
 pub use batch::Batch;
 pub use clamp::Clamp;
 pub use coupling::{Coupling, Edges, Matrix, Triangle, Weights};
+pub use given::Rest;
 pub use layer::{Layer, LayerId, Role};
 pub use state::State;
 

@@ -9,13 +9,14 @@ use harmonium::error::Error;
 use harmonium::estimators::{
     ClampedGibbs, Context, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
 };
+use harmonium::evaluation::row_sums::{RowWork, annealed_log_sums};
 use harmonium::evaluation::{bound, likelihood};
 use harmonium::exact;
 use harmonium::machine::{Batch, Machine, State};
 use harmonium::models::Rbm;
 use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
-use harmonium::sampling::{MeanField, Sampler};
+use harmonium::sampling::{Clamp, MeanField, Sampler};
 use harmonium::schema::Feed;
 use harmonium::training::{Plan, Posterior, Rule, Trainer, train};
 use harmonium_data::synthetic::{Repeats, bars_and_stripes};
@@ -110,6 +111,64 @@ fn mean_field_over_missing_units_climbs_its_bound() {
         let mut posterior = MeanFieldPosterior::new(settings);
         let slope = moments_of(&mut posterior, &machine, &batch, Arithmetic::F64, Stream::new(0));
         assert_gradient(&name, &machine, &slope, |m| bound(m).iter().sum::<f64>() / 4.0);
+    }
+}
+
+#[test]
+fn the_free_units_of_a_row_are_a_machine_of_their_own() {
+    for (name, machine) in all() {
+        let holed = Holed::new(&machine, 75);
+        for row in 0..4 {
+            let (clamp, x) = (holed.clamp(&machine, row), holed.state(&machine, row));
+            let rest = machine.rest(&clamp, &x, 0).unwrap();
+            let expected = exact::log_sums(&machine, &clamp, &x).unwrap()[0];
+            let Some(rest) = rest else {
+                let energy = machine.energies(&x).unwrap()[0];
+                assert!((expected + energy).abs() < 1e-9, "{name}: {expected} is not {}", -energy);
+                continue;
+            };
+            let found = exact::log_partition(&rest.machine).unwrap();
+            assert!(
+                (found - expected).abs() < 1e-9 * (1.0 + expected.abs()),
+                "{name}: {found}, {expected}"
+            );
+            let one = State::zeros(&rest.machine, 1).unwrap();
+            let of_rest = exact::moments(&rest.machine, &Clamp::none(), &one, &[1.0]).unwrap();
+            let whole = exact::moments(&machine, &clamp, &x, &[1.0]).unwrap();
+            for (found, (l, entries)) in of_rest.bias.iter().zip(&rest.entries) {
+                for (found, &i) in found.iter().zip(entries) {
+                    let expected = whole.bias[l.0][i];
+                    assert!(
+                        (found - expected).abs() < 1e-9,
+                        "{name}, {l:?} {i}: {found}, {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn annealing_finds_the_sum_of_a_row_with_holes() {
+    for (name, machine) in all() {
+        let data = Holed::new(&machine, 76).data(&machine, 1);
+        let batch = batch_of(&machine, &data);
+        let x = batch.to_state(&machine).unwrap();
+        let exact = exact::log_sums(&machine, batch.clamp(), &x).unwrap();
+        for precision in extent(vec![Arithmetic::F32], vec![Arithmetic::F32, Arithmetic::F64]) {
+            let sampler = Sampler::new(machine.clone(), precision);
+            // A row without a value has the modes of the whole machine, and mean field one of them.
+            let work = RowWork { betas: 100, chains: extent(100, 400), ..RowWork::default() };
+            let found = annealed_log_sums(&sampler, batch.clamp(), &x, 0, &work).unwrap();
+            for row in 0..x.n_rows() {
+                let [error, below, above] = found.std_errors[row];
+                let what = format!("{name}, {precision:?}, row {row}: {} in {found:?}", exact[row]);
+                assert!((found.rows[row] - exact[row]).abs() <= 5.0 * error + 1e-5, "{what}");
+                assert!(found.bounds[row] <= exact[row] + 1e-5, "{what}");
+                assert!(found.lower[row] <= exact[row] + 5.0 * below + 1e-5, "{what}");
+                assert!(found.upper[row] >= exact[row] - 5.0 * above - 1e-5, "{what}");
+            }
+        }
     }
 }
 
