@@ -3,11 +3,14 @@
 //! `cargo xtask test` is what has to pass: formatting, lints, tests, doctests and docs.
 //! `cargo xtask laws` runs the laws over every graph of every kind of unit, in their long form.
 //! `cargo xtask attack` runs thousands of hostile and unlucky cases against the program.
+//! `cargo xtask fuzz` runs the fuzz targets of the readers and of the model file.
+//! `cargo xtask deny` checks the licences and the sources of everything the project depends on.
 //! `cargo xtask sanitize` runs the kernels' tests with every access to memory checked.
 //! `cargo xtask bench NAME` and `cargo xtask reproduce NAME` run the longer things.
 
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
+mod fuzz;
 mod step;
 
 use std::env;
@@ -22,6 +25,11 @@ const HELP: &str = "usage:
   cargo xtask attack [NAME ...] mutated models, extreme flags, special files, bombs and
                                 interrupted runs, thousands of each (HARMONIUM_ATTACK=long);
                                 `test` tries some of them
+  cargo xtask fuzz [--minutes N] [TARGET ...]
+                                the fuzz targets, 10 minutes each, with 1 GB of memory;
+                                needs cargo-fuzz
+  cargo xtask deny              licences, duplicates and sources of dependencies, by
+                                deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
@@ -37,6 +45,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["laws", ref names @ ..] => laws(names),
         ["attack", ref names @ ..] => attack(names),
+        ["fuzz", ref names @ ..] => fuzz::run(names),
+        ["deny"] => deny(),
         ["sanitize"] => sanitize(),
         ["reproduce", "kill-and-resume"] => kill_and_resume(),
         ["bench" | "reproduce", ..] => return bench(&words),
@@ -104,6 +114,18 @@ fn attack(names: &[&str]) -> bool {
     let steps = Steps::of(&[Step::cargo("attack", &args).with("HARMONIUM_ATTACK", "long")]);
     steps.report();
     steps.passed()
+}
+
+/// Licences, banned crates and sources of all dependencies, by the rules of `deny.toml`. A command of its
+/// own, because it needs another program.
+fn deny() -> bool {
+    let there = Command::new("cargo-deny").arg("--version").output();
+    if !there.is_ok_and(|out| out.status.success()) {
+        println!("cargo-deny is missing; get it by `cargo install cargo-deny --locked`");
+        return false;
+    }
+    let check = ["deny", "--all-features", "check", "licenses", "bans", "sources"];
+    Steps::of(&[Step::cargo("dependencies", &check)]).succeeded()
 }
 
 /// The tests of the only crate with `unsafe`, with every access to memory checked. A stable compiler

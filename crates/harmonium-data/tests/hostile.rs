@@ -275,12 +275,16 @@ fn write_fuzz_seeds() {
         // Two bytes of options come first, none of them set.
         std::fs::write(folder.join(format!("seed-{n}")), [vec![0, 0], bytes].concat()).unwrap();
     }
-    for (name, bytes) in bombs::all().into_iter().filter(|(_, bytes)| bytes.len() < 64 << 10) {
+    let line = ("line", bombs::text_line(60_000));
+    let small = bombs::all().into_iter().filter(|(_, bytes)| bytes.len() < 64 << 10);
+    for (name, bytes) in small.chain([line]) {
         let target = match &bytes[..4] {
+            b"1,1," => "table",
             b"MATL" => "mat",
             b"PK\x03\x04" => "npz",
             b"@rel" => "arff",
             [0x1f, 0x8b, ..] => "svmlight",
+            b"\x89PNG" => "png",
             _ => "npy",
         };
         let file = fuzz.join(target).join(format!("bomb-{}", name.replace(' ', "-")));

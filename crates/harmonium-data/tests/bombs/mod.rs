@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 
-use super::write::{compressed, deflated_zeros, element, gz, mat, matrix, npy, npz, zip_of};
+use super::write::{compressed, deflated_zeros, element, gz, mat, matrix, npy, npz, png, zip_of};
 
 /// A struct without elements: `n_names` field names, each of which would get a copy of `n_dims`
 /// dimensions.
@@ -82,6 +82,17 @@ pub(crate) fn text_line(n: usize) -> Vec<u8> {
     b"1,".iter().copied().cycle().take(n).collect()
 }
 
+/// A picture of one pixel that claims `side` times `side` of them, with the right checksum.
+pub(crate) fn png_claiming(side: u32) -> Vec<u8> {
+    let mut bytes = png(1, 1, png::ColorType::Rgb, &[7; 3]);
+    bytes[16..20].copy_from_slice(&side.to_be_bytes());
+    bytes[20..24].copy_from_slice(&side.to_be_bytes());
+    let mut sum = flate2::Crc::new();
+    sum.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&sum.sum().to_be_bytes());
+    bytes
+}
+
 /// A nominal attribute of `n` values, all different.
 pub(crate) fn arff_values(n: usize) -> Vec<u8> {
     let values: Vec<String> = (0..n).map(|i| i.to_string()).collect();
@@ -129,5 +140,6 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("nominal values", arff_values(1_100_000)),
         ("sparse entries", arff_entries(100_000)),
         ("rows", svmlight_rows(2_000_000)),
+        ("picture", png_claiming(1 << 16)),
     ]
 }

@@ -104,4 +104,11 @@ fn write_fuzz_seeds() {
         let model = Model { body: machine.into(), ..model() };
         model.write(folder.join(format!("seed-{n}")), Overwrite::Yes).unwrap();
     }
+    for (name, claimed, header) in
+        [("claim", 1 << 40, "{}".into()), ("nested", 50_000, "[".repeat(50_000))]
+    {
+        let claimed: u64 = claimed;
+        let bytes = [&claimed.to_le_bytes()[..], header.as_bytes()].concat();
+        std::fs::write(folder.join(format!("bomb-{name}")), bytes).unwrap();
+    }
 }
