@@ -324,6 +324,22 @@ fn a_full_or_closed_stderr_does_not_stop_the_work() {
     said.refuses(">/dev/full", "cannot write the result");
 }
 
+/// The runtime puts `/dev/null` in the place of a closed stdout, and so do some callers on purpose: a
+/// warning, and no failure.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_nobody_can_see_is_said_to_be_lost() {
+    let folder = folder();
+    for (to, lost) in [(">&-", true), ("1<>/dev/null", true), (">/dev/null", false), ("", false)] {
+        for json in ["", "--json"] {
+            let line = format!("\"$0\" logz ising:4,0.4 {json} {to}");
+            let said = shell(folder.path(), &line);
+            said.works(&line);
+            assert_eq!(said.err.contains("the result is not shown"), lost, "{line}: {}", said.err);
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ignored_signals_stay_ignored() {
