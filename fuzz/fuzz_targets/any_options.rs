@@ -1,6 +1,6 @@
 //! The first two bytes choose the options, the rest is the file.
 
-use harmonium_data::{Format, Options, decode};
+use harmonium_data::{Format, ImageLayout, Options, decode};
 
 /// Reads `data` and looks at every value of what comes out.
 pub fn read(format: Format, data: &[u8]) {
@@ -13,6 +13,11 @@ pub fn read(format: Format, data: &[u8]) {
         label_column: on(2).then_some(small as isize - 8),
         columns: on(3).then_some(small..small + usize::from(number >> 4)),
         packed_bits: on(4).then_some(usize::from(*number)),
+        image: on(5).then_some(ImageLayout {
+            height: small,
+            width: usize::from(number >> 4),
+            column_major: on(6),
+        }),
         ..Options::default()
     };
     match decode(file, Some(format), &options) {

@@ -169,7 +169,7 @@ fn one(target: &str, minutes: u64) -> std::io::Result<Outcome> {
 
 /// Of the lines of libFuzzer those about single inputs are left out, which are thousands.
 fn shown(line: &str) -> bool {
-    let single = ["\tNEW ", "\tREDUCE ", "\tRELOAD"];
+    let single = ["\tNEW", "\tREDUCE ", "\tRELOAD"];
     !single.iter().any(|word| line.contains(word)) && !line.starts_with("stat::")
 }
 

@@ -271,6 +271,16 @@ pub enum Error {
         /// Height and width of this one.
         found: (usize, usize),
     },
+    /// Rows that do not fill the picture they are said to be.
+    #[error("a row has {n_columns} values, and a picture of {height}x{width} has {}", height * width)]
+    ImageShape {
+        /// Pixels from top to bottom.
+        height: usize,
+        /// Pixels from left to right.
+        width: usize,
+        /// Values in a row, labels left out.
+        n_columns: usize,
+    },
     /// A setting that cannot be understood.
     #[error("`{}` is not a {what}", brief(text))]
     Setting {
@@ -326,7 +336,7 @@ impl Error {
             Self::Bomb { .. } => "decompress the file yourself if you trust it",
             Self::TooLarge { .. } => "choose fewer columns or rows, or split the file",
             Self::UnknownFormat { .. } => {
-                "formats: IDX, npy, npz, CSV and other plain tables, ARFF, .mat v5, svmlight, PNG, each also as .gz"
+                "formats: IDX, npy, npz, CSV and other plain tables, ARFF, .mat v5, svmlight, PNG, JPEG, each also as .gz"
             }
             Self::NotANumber { .. } => {
                 "name a column of labels with `--label-column N`, or keep the numbers with `--columns A..B`"
@@ -350,6 +360,9 @@ impl Error {
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",
+            Self::ImageShape { .. } => {
+                "give height and width of the picture with `--image HxW`, and leave other columns out with `--columns A..B`"
+            }
             Self::Part { .. } => "leave at least one row on each side",
             _ => "the file is damaged or of another format: fetch or write it again",
         })
@@ -405,7 +418,7 @@ fn io_hint(error: &io::Error) -> Cow<'static, str> {
             "check the path; built-in sets: digits, bars-and-stripes:N, bars-and-stripes:N:distinct, shifter"
         }
         io::ErrorKind::PermissionDenied => "ask for the right to read it",
-        io::ErrorKind::IsADirectory => "name a file in it, or a folder of PNG pictures",
+        io::ErrorKind::IsADirectory => "name a file in it, or a folder of PNG or JPEG pictures",
         _ => "the file was cut short or damaged: fetch or write it again",
     })
 }

@@ -1,7 +1,7 @@
 //! The formats, and how a file is recognised by what it holds.
 
 use crate::Error;
-use crate::read::{arff, idx, mat, npy, npz, png, svmlight};
+use crate::read::{arff, idx, jpeg, mat, npy, npz, png, svmlight};
 use std::fmt;
 
 /// Where a table came from.
@@ -22,6 +22,8 @@ pub enum Format {
     Mat,
     /// A PNG picture or a folder of them.
     Png,
+    /// A JPEG picture or a folder of them.
+    Jpeg,
     /// svmlight and libsvm.
     SvmLight,
     /// No file: a built-in set.
@@ -39,6 +41,7 @@ impl Format {
             (Self::Npy, npy::recognise(head)),
             (Self::Npz, npz::recognise(head)),
             (Self::Png, png::recognise(head)),
+            (Self::Jpeg, jpeg::recognise(head)),
             (Self::Mat, mat::recognise(head)),
             (Self::Idx, idx::recognise(head)),
         ];
@@ -58,10 +61,9 @@ impl Format {
 
 /// What else it may be; `None` if it is text.
 fn foreign(head: &[u8]) -> Option<&'static str> {
-    let magics: [(&[u8], &str); 8] = [
+    let magics: [(&[u8], &str); 7] = [
         (b"\x89HDF", "an HDF5 file"),
         (b"PAR1", "a Parquet file"),
-        (b"\xff\xd8\xff", "a JPEG picture"),
         (b"BZh", "a bzip2 archive"),
         (b"\xfd7zXZ", "an xz archive"),
         (b"\x28\xb5\x2f\xfd", "a zstd archive"),
@@ -85,6 +87,7 @@ impl fmt::Display for Format {
             Self::Arff => "ARFF",
             Self::Mat => ".mat",
             Self::Png => "PNG",
+            Self::Jpeg => "JPEG",
             Self::SvmLight => "svmlight",
             Self::BuiltIn => "built-in",
         })

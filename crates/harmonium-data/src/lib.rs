@@ -37,7 +37,7 @@ pub use labels::Labels;
 pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
-pub use options::Options;
+pub use options::{ImageLayout, Options};
 #[cfg(feature = "readers")]
 pub use reading::Opened;
 pub use reading::Reading;

@@ -2,7 +2,7 @@
 
 use crate::read::rows::{Facts, ReadRows, RowSink, choose, label_text};
 use crate::read::source::{ByteSource, fill};
-use crate::read::{arff, idx, mat, npy, npz, png, svmlight, text};
+use crate::read::{arff, idx, mat, npy, npz, pictures, svmlight, text};
 use crate::synthetic::{self, Repeats};
 use crate::{Binarize, Dataset, Error, Format, Labels, Options, Table, digits};
 use std::fs::File;
@@ -71,12 +71,12 @@ impl Loaded {
     }
 }
 
-/// Opens a file, a folder of PNG pictures or a built-in set (`digits`, `bars-and-stripes:N`,
+/// Opens a file, a folder of PNG or JPEG pictures or a built-in set (`digits`, `bars-and-stripes:N`,
 /// `bars-and-stripes:N:distinct`, `shifter`; write `./digits` for a file of that name).
 ///
 /// The format is recognised by content, gzip included. Zeros and ones become packed bits in
 /// every format, and so do pictures of 0 and 255 alone. Other whole numbers up to 255 become
-/// bytes, whose full scale is 255 in IDX and PNG; elsewhere it is 255 if a value above 127
+/// bytes, whose full scale is 255 in IDX and pictures; elsewhere it is 255 if a value above 127
 /// occurs, or else the largest value, such as 16 for the 8×8 digits. A test file whose largest
 /// value is smaller than that of the training file needs [`Options::full_scale`]. Everything
 /// else becomes real numbers with a full scale of 1.
@@ -149,7 +149,7 @@ pub(crate) fn open_with(
     let read = || {
         let mut rows = RowSink::new(options, threshold);
         let (format, facts) = if Path::new(spec).is_dir() {
-            (Format::Png, png::read_folder(Path::new(spec), &mut rows)?)
+            pictures::read_folder(Path::new(spec), &mut rows)?
         } else {
             read_any(File::open(spec)?, None, &mut rows)?
         };
@@ -182,7 +182,7 @@ fn read_any(
         }
         Format::Arff => arff::read(&mut stream, rows)?,
         Format::Mat => mat::read(&mut stream, rows)?,
-        Format::Png => png::read(&mut stream, rows)?,
+        Format::Png | Format::Jpeg => pictures::read(&mut stream, rows)?,
         Format::SvmLight => svmlight::read(&mut stream, rows)?,
         Format::Text | Format::BuiltIn => text::read(&head, &mut stream, rows)?,
     };

@@ -1,12 +1,14 @@
 //! What is to be taken from a file.
 
-use crate::Error;
+use crate::{Error, Image};
 use std::ops::Range;
+use std::str::FromStr;
 
 /// What is to be taken from a file, and how it is laid out there.
 ///
 /// The steps run in this order: packed bits are unpacked, the table is transposed, the label
-/// column is taken out, the columns are chosen, values are inverted. Columns count in the table
+/// column is taken out, the columns are chosen, values are inverted, pixels are put into the order
+/// of rows. Columns count in the table
 /// as it stands before the label column is taken out; the label column is never among the data,
 /// even when `columns` covers it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +28,58 @@ pub struct Options {
     pub invert: bool,
     /// The value that is fully on, where the file does not say; `open` tells what it is then.
     pub full_scale: Option<f32>,
+    /// The picture in each row, where the file does not say or says otherwise.
+    pub image: Option<ImageLayout>,
+}
+
+/// How the columns of a table are a picture: `28x28`, or `28x28:column-major`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ImageLayout {
+    /// Pixels from top to bottom.
+    pub height: usize,
+    /// Pixels from left to right.
+    pub width: usize,
+    /// Whether the file lists a column of the picture after the other, as MATLAB does, instead of rows.
+    pub column_major: bool,
+}
+
+impl ImageLayout {
+    /// The shape of the picture.
+    pub fn image(self) -> Image {
+        Image { height: self.height, width: self.width }
+    }
+
+    /// Where each pixel, counted along the rows of the picture, stands in the file.
+    pub(crate) fn places(self) -> impl Iterator<Item = usize> {
+        let Self { height, width, column_major } = self;
+        let place =
+            move |y: usize, x: usize| if column_major { x * height + y } else { y * width + x };
+        (0..height).flat_map(move |y| (0..width).map(move |x| place(y, x)))
+    }
+}
+
+impl FromStr for ImageLayout {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Setting {
+            what: "shape of a picture",
+            text: text.to_owned(),
+            expected: "write `HxW`, height first, or `HxW:column-major`",
+        };
+        let (shape, column_major) = match text.split_once(':') {
+            None => (text, false),
+            Some((shape, "column-major")) => (shape, true),
+            Some((shape, "row-major")) => (shape, false),
+            Some(_) => return Err(wrong()),
+        };
+        let side = |side: &str| side.parse().ok().filter(|&n: &usize| n > 0).ok_or_else(wrong);
+        let (height, width) = shape.split_once('x').ok_or_else(wrong)?;
+        let (height, width) = (side(height)?, side(width)?);
+        height.checked_mul(width).ok_or_else(wrong)?;
+        Ok(Self { height, width, column_major })
+    }
 }
 
 impl Options {
@@ -114,6 +168,21 @@ mod tests {
         assert_eq!(Options::parse_columns("3..").unwrap(), 3..usize::MAX);
         for wrong in ["", "3", "3-7", "7..3", "a..b", "-1..4", "2..2"] {
             assert!(Options::parse_columns(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pictures_are_read_as_they_are_written() {
+        let read = |text: &str| text.parse::<ImageLayout>();
+        let (height, width) = (2, 3);
+        assert_eq!(read("2x3").unwrap(), ImageLayout { height, width, column_major: false });
+        let turned = read("2x3:column-major").unwrap();
+        assert_eq!(turned, ImageLayout { height, width, column_major: true });
+        assert_eq!(turned.places().collect::<Vec<_>>(), [0, 2, 4, 1, 3, 5]);
+        assert!(read("2x3").unwrap().places().eq(0..6));
+        let huge = format!("{0}x{0}", usize::MAX);
+        for wrong in ["", "6", "2x", "0x3", "2x3x4", "2x3:sideways", "-2x3", "2 x 3", &huge] {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

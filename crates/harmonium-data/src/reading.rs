@@ -35,6 +35,9 @@ pub struct Reading {
     /// The largest value the source can hold.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub full_scale: Option<f32>,
+    /// The picture in each row: `HxW`, or `HxW:column-major`.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub image: Option<String>,
 }
 
 impl Reading {
@@ -42,7 +45,7 @@ impl Reading {
     ///
     /// # Errors
     ///
-    /// If the range of columns cannot be read.
+    /// If the range of columns or the shape of the picture cannot be read.
     pub fn options(&self) -> Result<Options, Error> {
         Ok(Options {
             variable: self.variable.clone(),
@@ -52,6 +55,7 @@ impl Reading {
             packed_bits: self.packed_bits,
             invert: self.invert,
             full_scale: self.full_scale,
+            image: self.image.as_deref().map(str::parse).transpose()?,
         })
     }
 
@@ -77,6 +81,7 @@ impl Reading {
             invert: mine.invert || other.invert,
             binarize: mine.binarize.or_else(|| other.binarize.clone()),
             full_scale: mine.full_scale.or(other.full_scale),
+            image: mine.image.or_else(|| other.image.clone()),
         }
     }
 }
@@ -111,7 +116,7 @@ mod opened {
             if let Some(threshold @ Binarize::Threshold(at)) = asked {
                 let loaded = open_with(spec, &options, Some(at))?;
                 // Images have a fixed scale; elsewhere the scale that was found is remembered.
-                let fixed = matches!(loaded.about.format, Format::Idx | Format::Png);
+                let fixed = matches!(loaded.about.format, Format::Idx | Format::Png | Format::Jpeg);
                 if !fixed && reading.full_scale.is_none() {
                     reading.full_scale = scale_of(&loaded.table);
                 }

@@ -5,7 +5,7 @@
 //! mask of its own, so that a hole does not widen the values around it. Under the mask values are
 //! zero, so that equal tables compare equal.
 
-use crate::Error;
+use crate::{Error, ImageLayout};
 use harmonium_kernels::bits::BitMatrix;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -233,6 +233,54 @@ impl Table {
             self.image = Some(image);
         }
         self
+    }
+
+    /// Says that each row is a picture, and puts its pixels into the order of rows.
+    ///
+    /// # Errors
+    ///
+    /// If the shape does not fit.
+    pub fn with_layout(mut self, layout: ImageLayout) -> Result<Self, Error> {
+        let (ImageLayout { height, width, .. }, n_columns) = (layout, self.n_columns());
+        if height.checked_mul(width) != Some(n_columns) {
+            return Err(Error::ImageShape { height, width, n_columns });
+        }
+        if layout.column_major {
+            let places: Vec<usize> = layout.places().collect();
+            self = self.reordered(&places);
+        }
+        Ok(self.with_image(layout.image()))
+    }
+
+    /// The same with the columns in another order. Blocks of several sorts become one of numbers.
+    fn reordered(&self, places: &[usize]) -> Self {
+        let (n_rows, n) = (self.n_rows, places.len());
+        let bits = |get: &dyn Fn(usize, usize) -> bool| {
+            let mut bits = BitMatrix::zeros(0, n);
+            (0..n_rows).for_each(|r| bits.push_row(|c| get(r, places[c])));
+            bits
+        };
+        let cells = || (0..n_rows).flat_map(|r| places.iter().map(move |&c| (r, c)));
+        let values = match self.only_block() {
+            Some(BlockValues::Bits(old)) => BlockValues::Bits(bits(&|r, c| old.get(r, c))),
+            Some(BlockValues::Bytes(old)) => {
+                BlockValues::Bytes(cells().map(|(r, c)| old[r * n + c]).collect())
+            }
+            _ => BlockValues::Real(cells().map(|(r, c)| self.stored(r, c)).collect()),
+        };
+        Self {
+            n_rows,
+            columns: places.iter().map(|&c| self.columns[c].clone()).collect(),
+            blocks: vec![Block { columns: 0..n, values, full_scale: self.full_scale() }],
+            missing: self.missing.as_ref().map(|old| bits(&|r, c| old.get(r, c))),
+            image: None,
+        }
+    }
+
+    /// One entry as it is stored: zero where it is missing.
+    fn stored(&self, row: usize, column: usize) -> f32 {
+        let block = self.blocks.iter().find(|b| b.columns.contains(&column));
+        block.map_or(0.0, |b| b.at(row, column))
     }
 
     /// Says what the columns are called; ignored when there are more or fewer names.

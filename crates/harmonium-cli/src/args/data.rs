@@ -42,6 +42,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "X")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) full_scale: Option<f32>,
+    /// Each row is a picture of height H and width W, listed along its rows or down its columns
+    #[arg(long, value_name = "HxW[:column-major]")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
 }
 
 impl DataArgs {

@@ -197,7 +197,7 @@ pub(crate) struct SampleArgs {
     /// Draw samples of this class, from a model that learned labels
     #[arg(long, value_name = "NAME", conflicts_with = "given")]
     pub(crate) class: Option<String>,
-    /// Write the probabilities of the visible units instead of drawn values
+    /// Write the probabilities of the visible units instead of drawn values; in a picture, grey levels
     #[arg(long)]
     pub(crate) means: bool,
     #[command(flatten)]
@@ -354,7 +354,7 @@ pub(crate) struct ConvertArgs {
 /// Settings of `data`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataCommandArgs {
-    /// A file, a folder of PNGs, or digits, bars-and-stripes:N, shifter
+    /// A file, a folder of pictures, or digits, bars-and-stripes:N, shifter
     pub(crate) data: String,
     #[command(flatten)]
     pub(crate) reading: DataArgs,

@@ -45,7 +45,7 @@ impl TrainCommand {
 /// Flags of `train`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TrainArgs {
-    /// What to learn from: a file, a folder of PNGs, or digits, bars-and-stripes:N, shifter
+    /// What to learn from: a file, a folder of pictures, or digits, bars-and-stripes:N, shifter
     pub(crate) data: Option<String>,
     /// The run directory to make
     #[arg(long, value_name = "RUN")]

@@ -11,7 +11,7 @@ use harmonium::{Dataset, Model};
 use serde_json::json;
 
 pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
-    let kind = Kind::of(&args.output.out)?;
+    Kind::of(&args.output.out)?;
     output::check_free(&args.output.out, args.output.force)?;
     if args.n == 0 {
         return Err(Failure::new("`--n 0` asks for nothing", "ask for at least one sample"));
@@ -29,11 +29,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
         n: if rows.is_some() { 1 } else { args.n },
         sweeps: args.sweeps,
         seed: common.seed(),
-        show: match kind {
-            _ if args.means => Show::Means,
-            Kind::Png => Show::Picture,
-            Kind::Npy | Kind::Csv => Show::Values,
-        },
+        show: if args.means { Show::Means } else { Show::Values },
         arithmetic: common.arithmetic(),
     };
     let drawn = known(args, &model, rows.as_ref())?.draw(&drawing, &mut terminal)?;

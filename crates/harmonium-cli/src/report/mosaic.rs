@@ -14,7 +14,8 @@ pub(crate) enum Scale {
     Unit,
     /// Grey, the first number black and the second white.
     Range(f64, f64),
-    /// Zero white, negative red, positive blue; the largest magnitude of all tiles is full colour.
+    /// Zero white, negative red, positive blue; full colour is the largest magnitude of each tile, so
+    /// that weak filters can be seen beside strong ones.
     Diverging,
 }
 
@@ -112,12 +113,12 @@ fn draw(
 ) -> Vec<u8> {
     let columns = columns.clamp(1, tiles.len());
     let mut pixels = vec![LINE; width * height];
-    let shared = largest(tiles.iter().flatten());
     for (i, tile) in tiles.iter().enumerate() {
+        let own = largest(tile);
         let (lo, hi) = match scale {
             Scale::Unit => (0.0, 1.0),
             Scale::Range(lo, hi) => (lo, hi),
-            Scale::Diverging => (-shared, shared),
+            Scale::Diverging => (-own, own),
         };
         let top = 1 + (i / columns) * (image.height + 1);
         let left = 1 + (i % columns) * (image.width + 1);
@@ -253,15 +254,16 @@ mod tests {
 
     #[test]
     fn zero_is_white_and_signs_have_colours() {
-        let tiles = vec![vec![-2.0, 0.0, 2.0, f64::NAN], vec![1.0, 0.0, 0.0, 0.0]];
+        let tiles = vec![vec![-2.0, 0.0, 2.0, f64::NAN], vec![0.5, 1.0, 0.0, 0.0]];
         let colours = |scale| {
             let (w, _, c) = decode(&png(&tiles, TWO_BY_TWO, 2, scale, 1).unwrap());
-            [c[w + 1], c[w + 2], c[2 * w + 1], c[2 * w + 2], c[w + 4]]
+            [c[w + 1], c[w + 2], c[2 * w + 1], c[2 * w + 2], c[w + 4], c[w + 5]]
         };
-        let [negative, zero, positive, none, half] = colours(Scale::Diverging);
+        let [negative, zero, positive, none, half, own] = colours(Scale::Diverging);
         assert_eq!((negative, zero, positive), ([178, 24, 33], [255; 3], [24, 78, 168]));
         assert_eq!(none, YELLOW);
         assert!(half[0] > positive[0] && half[0] < 255, "{half:?} lies between");
+        assert_eq!(own, positive, "each tile has its own scale");
     }
 
     #[test]

@@ -51,15 +51,21 @@ pub(super) fn filters(filters: &Filters, image: Option<Image>) -> Result<Option<
         order.iter().take(MOST_FILTERS).map(|i| filters.tiles[*i].clone()).collect();
     let image = shape(first.len(), image);
     let columns = if image.height == 1 { 1 } else { wide_columns(tiles.len(), image) };
-    let most =
-        tiles.iter().flatten().filter(|x| x.is_finite()).fold(0.0, |m, x| f64::max(m, x.abs()));
+    let largest = |tile: &Vec<f64>| {
+        tile.iter().filter(|x| x.is_finite()).fold(0.0, |m, x| f64::max(m, x.abs()))
+    };
+    let most: Vec<f64> = tiles.iter().map(largest).collect();
+    let least = most.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = most.iter().copied().fold(0.0, f64::max);
     let shown = if tiles.len() < filters.tiles.len() {
         format!("The first {} of {}", tiles.len(), plural(filters.tiles.len(), "unit"))
     } else {
         plural(tiles.len(), "unit")
     };
     let caption = format!(
-        "{shown}, {sorted}. Blue is positive, white zero, red negative; full colour is {}.",
+        "{shown}, {sorted}. Blue is positive, white zero, red negative; full colour is the largest \
+         magnitude of each, from {} to {}.",
+        number(least),
         number(most)
     );
     let alt = format!("Filters of layer {}: {caption}", filters.layer);

@@ -300,6 +300,11 @@ impl RowSink {
         if let Some(names) = &column_names {
             table = table.with_names(names);
         }
+        let mut column_names = column_names;
+        if let Some(layout) = self.options.image {
+            table = table.with_layout(layout)?;
+            column_names = table.names();
+        }
         let labels = self.labels.map(labels::LabelSink::finish);
         let content_hash = fingerprint(self.hash, &table, labels.as_ref());
         let (notes, entries) = (facts.notes, self.entries);

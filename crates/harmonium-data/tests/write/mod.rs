@@ -60,6 +60,48 @@ pub(crate) fn png(height: u32, width: u32, color: png::ColorType, data: &[u8]) -
     bytes
 }
 
+/// A baseline JPEG of flat blocks of 8×8 pixels: the levels of each, row by row, one of grey or three of
+/// luma and colour differences. Codes have four bits for each size of a level, and one for the end.
+pub(crate) fn jpeg(height: u8, width: u8, blocks: &[Vec<u8>]) -> Vec<u8> {
+    let n = u8::try_from(blocks[0].len()).unwrap();
+    let segment = |marker: u8, body: &[u8]| {
+        let length = u16::try_from(body.len() + 2).unwrap().to_be_bytes();
+        [&[0xff, marker][..], &length, body].concat()
+    };
+    let mut frame = vec![8, 0, 8 * height, 0, 8 * width, n];
+    let mut scan = vec![n];
+    for id in 1..=n {
+        frame.extend([id, 0x11, 0]);
+        scan.extend([id, 0]);
+    }
+    scan.extend([0, 63, 0]);
+    let sizes = [&[0, 0, 0, 0, 12][..], &[0; 12], &(0..12).collect::<Vec<u8>>()].concat();
+    let end = [&[0x10, 1][..], &[0; 15], &[0]].concat();
+    let (mut bits, mut before) = (Vec::new(), vec![128_i32; usize::from(n)]);
+    for levels in blocks {
+        for (level, before) in levels.iter().zip(&mut before) {
+            let difference = i32::from(*level) - *before;
+            *before = i32::from(*level);
+            let size = u32::BITS - difference.unsigned_abs().leading_zeros();
+            let code = if difference < 0 { difference - 1 } else { difference };
+            bits.extend((0..4).rev().map(|b| size >> b & 1 == 1));
+            bits.extend((0..size).rev().map(|b| code >> b & 1 == 1));
+            bits.push(false);
+        }
+    }
+    let byte =
+        |bits: &[bool]| (0..8).fold(0, |b, i| 2 * b + u8::from(*bits.get(i).unwrap_or(&true)));
+    let data = bits.chunks(8).map(byte).flat_map(|b| if b == 0xff { vec![b, 0] } else { vec![b] });
+    let mut bytes = vec![0xff, 0xd8];
+    bytes.extend(segment(0xdb, &[&[0][..], &[8; 64]].concat()));
+    bytes.extend(segment(0xc0, &frame));
+    bytes.extend(segment(0xc4, &[sizes, end].concat()));
+    bytes.extend(segment(0xda, &scan));
+    bytes.extend(data);
+    bytes.extend([0xff, 0xd9]);
+    bytes
+}
+
 /// An element with its tag and padding.
 pub(crate) fn element(kind: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = kind.to_le_bytes().to_vec();
