@@ -36,7 +36,12 @@ const HELP: &str = "usage:
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 bars-and-stripes-dbm, coverage, dbm-start, dbn,
                                 encoder, kill-and-resume, precision, shifter,
-                                tempered, three-ways";
+                                tempered, three-ways
+  cargo xtask reproduce docs [--long] [--write] [PAGE ...]
+                                every command of README and docs, each page in a clean
+                                folder, and whether it prints the figures on the page;
+                                --write puts them there, --long also runs what takes more
+                                than two minutes, PAGE is part of a page's path";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
         ["deny"] => deny(),
         ["sanitize"] => sanitize(),
         ["reproduce", "kill-and-resume"] => kill_and_resume(),
+        ["reproduce", "docs", ref words @ ..] => docs(words),
         ["bench" | "reproduce", ..] => return bench(&words),
         _ => {
             println!("{HELP}");
@@ -150,6 +156,29 @@ fn sanitize() -> bool {
 fn kill_and_resume() -> bool {
     let args = ["test", "--package", "harmonium-cli", "--test", "kill", "--", "--nocapture"];
     Steps::of(&[Step::cargo("fifty kills", &args).with("HARMONIUM_KILLS", "50")]).succeeded()
+}
+
+/// The commands of README and docs, run by the release build, against the figures on the pages.
+fn docs(words: &[&str]) -> bool {
+    let (flags, pages): (Vec<&str>, Vec<&str>) = words.iter().partition(|w| w.starts_with('-'));
+    if let Some(flag) = flags.iter().find(|flag| !["--long", "--write"].contains(flag)) {
+        println!("`{flag}` is not a flag of `reproduce docs`: there are --long and --write");
+        return false;
+    }
+    let extent = if flags.contains(&"--long") { "long" } else { "all" };
+    let write = if flags.contains(&"--write") { " write" } else { "" };
+    let build = ["build", "--release", "--package", "harmonium-cli"];
+    let test = ["test", "--package", "harmonium-cli", "--test", "docs", "--", "--nocapture"];
+    let folder = env::var("CARGO_TARGET_DIR")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../target").into());
+    Steps::of(&[
+        Step::cargo("the program", &build),
+        Step::cargo("pages", &[&test[..], &["pages_say_what_is_printed"]].concat())
+            .with("HARMONIUM_PROGRAM", &format!("{folder}/release/harmonium"))
+            .with("HARMONIUM_DOCS", &format!("{extent}{write}"))
+            .with("HARMONIUM_DOCS_PAGES", &pages.join(" ")),
+    ])
+    .succeeded()
 }
 
 /// Runs a bench with nothing added to what it prints, so that `--json` on stdout is JSON, and ends as

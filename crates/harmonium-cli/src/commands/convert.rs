@@ -8,6 +8,7 @@ use crate::{load, render};
 use harmonium::machine::{Machine, Weights};
 use harmonium::model::{is_named, is_uai};
 use harmonium::models::Body;
+use harmonium::progress::Listener;
 use harmonium::random::Stream;
 use harmonium::run::write_uai;
 use harmonium::{Binarize, Dataset};
@@ -17,7 +18,12 @@ use std::path::Path;
 
 pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output, args.force)?;
-    let what = if is_model(&args.input) { model(args, common)? } else { data(args)? };
+    let mut terminal = Terminal::new(common);
+    let what = if is_model(&args.input) {
+        model(args, &mut terminal)?
+    } else {
+        data(args, &mut terminal)?
+    };
     if common.json {
         return render::json(&json!({ "out": args.output, "kind": what }));
     }
@@ -36,8 +42,8 @@ fn ending(path: &str) -> String {
     ending.unwrap_or_default().to_ascii_lowercase()
 }
 
-fn model(args: &ConvertArgs, common: &Common) -> Result<&'static str, Failure> {
-    let model = load::model(&args.input, &mut Terminal::new(common))?;
+fn model(args: &ConvertArgs, terminal: &mut Terminal) -> Result<&'static str, Failure> {
+    let model = load::model(&args.input, terminal)?;
     let ending = ending(&args.output);
     let bytes = match (ending.as_str(), &model.body) {
         ("safetensors", _) => model.to_bytes()?,
@@ -87,10 +93,12 @@ fn parameters(machine: &Machine) -> Value {
     })
 }
 
-fn data(args: &ConvertArgs) -> Result<&'static str, Failure> {
+fn data(args: &ConvertArgs, terminal: &mut Terminal) -> Result<&'static str, Failure> {
     output::Kind::of(&args.output)?;
     let reading = args.reading.reading()?;
-    let table = open(&args.input, &reading.options()?)?.table;
+    let loaded = open(&args.input, &reading.options()?)?;
+    loaded.about.notes.iter().for_each(|note| terminal.note(note));
+    let table = loaded.table;
     let image = table.image();
     let data = Dataset::new(table, reading.binarize()?.unwrap_or(Binarize::None))?;
     output::write_values(&args.output, args.force, &data.to_array(Stream::new(0)), image)?;

@@ -12,8 +12,8 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
     let reading = args.reading.reading()?;
     // Not used to look at the data, but a word that means nothing is refused here too.
     reading.binarize()?;
-    let loaded = open(&args.data, &reading.options()?)?;
     let mut terminal = Terminal::new(common);
+    let loaded = open(&args.data, &reading.options()?)?;
     loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();

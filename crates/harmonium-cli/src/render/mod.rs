@@ -1,5 +1,6 @@
 //! How results look: on stdout, as JSON, as pictures in the terminal.
 
+pub(crate) mod idle;
 pub(crate) mod picture;
 pub(crate) mod progress;
 pub(crate) mod remedy;
@@ -15,6 +16,7 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 
 /// Says something on stderr. Where nobody can hear it, as on a full disk, the work goes on.
 pub(crate) fn aside(text: &str) {
+    idle::hush();
     let _ = writeln!(anstream::stderr(), "{}", plain(text));
 }
 
@@ -28,10 +30,11 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Warns where a result is lost. A stdout that was closed when the process started has been replaced by
+/// Clears the way for a result, and warns where it is lost. A stdout that was closed when the process started has been replaced by
 /// `/dev/null`, opened for reading and writing, before `main` runs. Some callers open it so on
 /// purpose (Python's `DEVNULL`) and the two look the same, so this is a warning and not a failure.
-fn warn_if_lost() {
+fn clear_the_way() {
+    idle::hush();
     #[cfg(target_os = "linux")]
     {
         let null = std::fs::read_link("/proc/self/fd/1")
@@ -47,7 +50,7 @@ fn warn_if_lost() {
 
 /// Writes a result with pictures to stdout, in colour where the terminal has it.
 pub(crate) fn picture(text: &str) -> Result<(), Failure> {
-    warn_if_lost();
+    clear_the_way();
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()?;
@@ -56,7 +59,7 @@ pub(crate) fn picture(text: &str) -> Result<(), Failure> {
 
 /// Writes a result as one JSON object.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
-    warn_if_lost();
+    clear_the_way();
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}")?;
     out.flush()?;

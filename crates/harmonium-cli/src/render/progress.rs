@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::render;
+use crate::render::{self, idle};
 use harmonium::progress::{Listener, Work};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::OnceLock;
@@ -18,6 +18,9 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Draws nothing when quiet, or where stderr is not a terminal.
     pub(crate) fn new(common: &Common) -> Self {
+        if !common.quiet {
+            idle::watch();
+        }
         Self { quiet: common.quiet, bar: ProgressBar::hidden(), what: String::new() }
     }
 
@@ -38,6 +41,7 @@ impl Terminal {
 
 impl Listener for Terminal {
     fn at(&mut self, work: Work<'_>) {
+        idle::heard(work.done < work.total);
         if self.what != work.what || self.bar.length() != Some(work.total) {
             self.begin(work.total, work.what);
         }
@@ -60,6 +64,7 @@ impl Listener for Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+        idle::heard(false);
     }
 }
 
