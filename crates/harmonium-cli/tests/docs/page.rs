@@ -94,7 +94,7 @@ impl Page {
         while let Some(found) = text[at..].find(['`', '<']).map(|i| at + i) {
             let rest = &text[found..];
             let line = 1 + text[..found].matches('\n').count();
-            if rest.starts_with("```") && text[..found].ends_with(['\n']) {
+            if rest.starts_with("```") && (found == 0 || text[..found].ends_with('\n')) {
                 let body = rest.find('\n').map_or(text.len(), |i| found + i + 1);
                 let end = text[body..].find("\n```").map_or(text.len(), |i| body + i + 1);
                 page.block(line, &text[body..end], next.take());
