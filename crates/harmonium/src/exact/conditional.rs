@@ -59,6 +59,10 @@ pub struct Cost {
 const SHARE_OF_MEMORY: f64 = 0.25;
 
 impl Cost {
+    /// One term.
+    pub(super) const NOTHING: Self =
+        Self { by: By::Enumeration, log2_terms: 0.0, log2_total: 0.0, bytes: 0.0, log2_work: 0.0 };
+
     /// Whether all rows together are worth their work on this occasion, and take no more than a
     /// quarter of the memory.
     pub fn is_within(&self, budget: Budget) -> bool {
@@ -93,8 +97,7 @@ pub fn cost(machine: &Machine, clamp: &Clamp, x: &State, query: Query) -> Result
 
 /// What these ways cost together.
 fn cost_of(ways: &[Way], query: Query) -> Cost {
-    let by = By::Enumeration;
-    let mut cost = Cost { by, log2_terms: 0.0, log2_total: 0.0, bytes: 0.0, log2_work: 0.0 };
+    let mut cost = Cost::NOTHING;
     let mut total = 0.0_f64;
     for way in ways {
         let work = way.log2_work(query);

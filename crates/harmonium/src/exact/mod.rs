@@ -12,7 +12,7 @@
 //!
 //! Where the graph of the free units is narrow, as a chain, a tree or a grid is, sums, means and samples
 //! take one unit after the other instead ([`crate::graph::Elimination`]), which may be far fewer terms.
-//! What it takes is known before ([`cost`]).
+//! What it takes is known before ([`cost`]). The Ising torus has a closed form.
 
 mod budget;
 mod conditional;
@@ -22,6 +22,7 @@ mod enumerate;
 mod expectation;
 mod gaussian;
 mod problem;
+mod torus;
 mod way;
 
 pub use budget::Budget;
@@ -34,12 +35,13 @@ pub use conditional::{
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
 use crate::moments::Moments;
-use crate::progress::Silent;
+use crate::progress::{Listener, Silent};
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
 use expectation::Order;
 use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
+use torus::Torus;
 use way::Ways;
 
 /// Binary logarithm of what [`log_sums`] takes over the free units of the row that takes most, in terms
@@ -79,8 +81,32 @@ pub fn log2_states(machine: &Machine) -> f64 {
 /// If it would take more than $2^{30}$ terms, Gaussian units are coupled so strongly that it
 /// diverges, or parameters are so large that no number can hold it.
 pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
+    log_partition_with(machine, &mut Silent)
+}
+
+/// The same, telling how far it is.
+///
+/// # Errors
+///
+/// As [`log_partition`]; and if the listener cancels.
+pub fn log_partition_with(machine: &Machine, listener: &mut dyn Listener) -> Result<f64, Error> {
+    if let Some(torus) = Torus::of(&machine.without_offsets()?) {
+        return machine.check_finite("ln Z", torus.log_partition());
+    }
     let x = State::zeros(machine, 1)?;
-    Ok(log_sums(machine, &Clamp::none(), &x)?[0])
+    Ok(log_sums_with(machine, &Clamp::none(), &x, listener)?[0])
+}
+
+/// What [`log_partition`] takes: nothing for a torus of spins whose sum is known in closed form.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn cost_of_partition(machine: &Machine) -> Result<Cost, Error> {
+    if Torus::of(&machine.without_offsets()?).is_some() {
+        return Ok(Cost::NOTHING);
+    }
+    cost(machine, &Clamp::none(), &State::zeros(machine, 1)?, Query::LogSum)
 }
 
 /// $\ln \sum_{x_\text{free}} e^{-E(x)}$ of each row, with the clamped units held at `x`.
