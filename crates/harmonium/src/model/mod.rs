@@ -87,7 +87,13 @@ impl Model {
             Body::Machine(_) => self.about.data.means(visible_entries(machine)),
             Body::Dbn(_) => None,
         };
-        let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
+        let method = settings.method.map_or_else(|| log_partition::choose(machine), Ok)?;
+        if method == log_partition::Method::Exact {
+            return log_partition::exactly(machine, settings, listener);
+        }
+        let method = Some(method);
+        let means = settings.means.clone().or(means);
+        let settings = Settings { method, means, ..settings.clone() };
         let mut last = (0, 0);
         let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
             if let Some(width) = settings.width.filter(|_| last.1 > 0 && last.1 != total) {

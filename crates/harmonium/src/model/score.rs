@@ -273,7 +273,7 @@ impl Model {
             return self.estimated(machine, feed, method, scoring, dimensions, listener);
         }
         let log_z = match method {
-            Method::Exact => Some(exact::log_partition(machine)?),
+            Method::Exact => Some(exact::log_partition_with(machine, listener)?),
             _ => None,
         };
         let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
@@ -385,8 +385,8 @@ fn weights(data: &Dataset) -> Vec<f64> {
 fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
     let n_rows = feed.data().n_rows().max(1) as f64;
     let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
-    let log_z = exact::log2_terms(machine, &Clamp::none(), 1)?;
-    let affordable = Budget::UNASKED.affords(log_z) && Budget::UNASKED.affords(rows);
+    let log_z = exact::cost_of_partition(machine)?;
+    let affordable = log_z.is_within(Budget::UNASKED) && Budget::UNASKED.affords(rows);
     Ok(if affordable { Method::Exact } else { Method::Ais })
 }
 

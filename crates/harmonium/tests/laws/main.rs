@@ -15,6 +15,7 @@ mod bad_input;
 mod dbn;
 mod determinism;
 mod diagnostics;
+mod elimination;
 mod energy;
 mod exact_rows;
 mod exact_sums;
