@@ -44,6 +44,9 @@ pub(crate) fn read_folder(folder: &Path, rows: &mut RowSink) -> Result<Facts, Er
         let found = "a folder without PNG files".into();
         return Err(Error::UnknownFormat { found });
     }
+    if let (Some((_, Some(_))), Some(asked)) = (pictures.first(), &rows.options().label_column) {
+        return Err(Error::LabelsBeside { asked: asked.clone() });
+    }
     rows.set_full_scale(255);
     let mut first = None;
     for (path, class) in pictures {
