@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod classify;
 mod complete;
 mod diagnose;
 mod features;
@@ -27,6 +28,7 @@ mod score;
 mod train;
 mod units;
 
+pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};

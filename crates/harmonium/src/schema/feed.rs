@@ -135,6 +135,11 @@ impl<'d> Feed<'d> {
         Ok(self)
     }
 
+    /// Whether values are missing in the layers that the data fills.
+    pub fn has_holes(&self) -> bool {
+        self.inlets.layers.iter().any(|i| i.hole.is_some())
+    }
+
     /// The data.
     pub fn data(&self) -> &Dataset {
         &self.data
