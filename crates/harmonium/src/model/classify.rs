@@ -126,6 +126,20 @@ pub struct Classified {
     pub errors: Option<ErrorRate>,
 }
 
+impl Classified {
+    /// The number of rows that were put in each class.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.classes.len()];
+        self.predicted.iter().for_each(|&class| counts[class] += 1);
+        counts
+    }
+
+    /// The largest standard error of a probability, where they are known.
+    pub fn largest_std_error(&self) -> Option<f64> {
+        self.std_errors.as_ref().map(|errors| errors.iter().copied().fold(0.0, f64::max))
+    }
+}
+
 impl Model {
     /// The probabilities of the classes of each row. Labels of the data do not enter them; where there
     /// are any, predictions are compared with them.

@@ -60,6 +60,9 @@ pub struct Completed {
     pub values: Array2<f64>,
     /// Units that were missing.
     pub n_missing: usize,
+    /// What the classes are called whose probabilities stand behind the columns of the data, where nothing
+    /// but the labels was missing.
+    pub classes: Option<Vec<String>>,
 }
 
 impl Model {
@@ -105,7 +108,7 @@ impl Model {
         }
         let layers = self.data_layers()?;
         let feed = Feed::new(&layers, &self.schema(data)?, data)?;
-        Ok(feed.filled().len() + 1 == layers.layers().len())
+        Ok(feed.lacks_labels_alone())
     }
 
     /// Rows with the probabilities of their classes in the place of their labels.
@@ -134,7 +137,8 @@ impl Model {
                 }
             }
         }
-        Ok(Completed { values: array(n_rows, n_columns, values), n_missing: n_rows })
+        let values = array(n_rows, n_columns, values);
+        Ok(Completed { values, n_missing: n_rows, classes: Some(found.classes) })
     }
 }
 
@@ -170,7 +174,8 @@ impl Given<'_> {
                 }
             }
         }
-        Ok(Completed { values: array(x.n_rows(), n_columns, values), n_missing })
+        let values = array(x.n_rows(), n_columns, values);
+        Ok(Completed { values, n_missing, classes: None })
     }
 }
 
