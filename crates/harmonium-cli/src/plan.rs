@@ -266,8 +266,11 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
     }
-    if settings.labels.is_some() && model == "bm" {
-        return Err(Failure::new("`train bm` takes no labels", "train an rbm or a dbm with them"));
+    if settings.valid_labels.is_some() && settings.valid.is_none() {
+        return Err(Failure::new(
+            "`--valid-labels` has no validation data",
+            "give it with `--valid DATA`",
+        ));
     }
     if settings.patience.is_some() && settings.valid.is_none() {
         return Err(Failure::new(
@@ -278,9 +281,6 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     let later = "leave `--valid` out, and score the model on the validation data afterwards";
     if settings.valid.is_some() && model == "dbn" {
         return Err(Failure::new("`train dbn` does not take `--valid`", later));
-    }
-    if settings.valid.is_some() && settings.labels.is_some() {
-        return Err(Failure::new("`--valid` and `--labels` cannot be used together yet", later));
     }
     Ok(())
 }
@@ -423,7 +423,8 @@ fn is_same(key: &str, a: &Value, b: &Value) -> bool {
     };
     let is_schedule = ["k", "decay", "momentum"].contains(&key);
     // Paths that look like numbers are different paths.
-    let is_path = ["data", "valid", "labels", "variable"].contains(&key);
+    let is_path =
+        ["data", "valid", "labels", "valid-labels", "variable", "label-column"].contains(&key);
     a == b
         || (is_schedule && schedule(a).is_some_and(|a| schedule(b) == Some(a)))
         || (!is_path && number(a).is_some_and(|a| number(b) == Some(a)))

@@ -73,6 +73,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "DATA", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) valid: Option<String>,
+    /// The class of each validation row; without labels they are summed out
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid_labels: Option<String>,
     /// The class of each row, learned together with the data as one more visible layer
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,6 @@ use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::model::Completing;
-use harmonium::models::Body;
 use harmonium::progress::Listener;
 use serde_json::json;
 
@@ -16,13 +15,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output.out, args.output.force)?;
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let mut reading = args.reading.clone();
-    // Missing cells cannot be drawn or thresholded: bits are left as they are.
-    let machine = matches!(model.body, Body::Machine(_));
-    if machine && args.mask.is_none() && reading.binarize.is_none() {
-        reading.binarize = Some("none".into());
-    }
-    let data = load::data_for(&model, &args.data, &reading, None, &mut terminal)?.dataset;
+    let labels = args.labels.as_deref();
+    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
     let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
     let completing =
         Completing { sweeps: args.sweeps, seed: common.seed(), arithmetic: common.arithmetic() };
@@ -33,9 +27,21 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     }
     output::write_samples(&args.output, &model, &completed.values)?;
     let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
+    let classes = completed.classes;
     if common.json {
         let sweeps = args.sweeps;
-        return render::json(&json!({ "out": out, "n": n, "missing": missing, "sweeps": sweeps }));
+        let mut value = json!({ "out": out, "n": n, "missing": missing, "sweeps": sweeps });
+        if let Some(classes) = classes {
+            value["classes"] = json!(classes);
+        }
+        return render::json(&value);
+    }
+    if let Some(classes) = classes {
+        return render::result(&format!(
+            "the classes of {n} rows in the last {} columns of `{out}`, as probabilities: {}",
+            classes.len(),
+            classes.join(", ")
+        ));
     }
     render::result(&format!(
         "{missing} missing units of {n} rows filled with their probabilities in `{out}`"

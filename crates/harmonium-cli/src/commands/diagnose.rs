@@ -28,8 +28,8 @@ pub(super) fn run(
     };
     check(&diagnosing, &usual)?;
     let mut read = |spec: &Option<String>| -> Result<Option<Dataset>, Failure> {
-        let open = |spec: &String| load::data_for(model, spec, &args.reading, None, terminal);
-        Ok(spec.as_ref().map(open).transpose()?.map(|opened| opened.dataset))
+        let open = |spec: &String| load::data_for(model, spec, &args.reading, terminal);
+        spec.as_ref().map(open).transpose()
     };
     let (held_out, train) = (read(&args.data)?, read(&args.train)?);
     let found = model.diagnose(held_out.as_ref(), train.as_ref(), &diagnosing, terminal)?;

@@ -95,7 +95,7 @@ fn title(run: &str) -> String {
 fn data(config: &str, terminal: &mut Terminal) -> Result<Dataset, Failure> {
     let asked = plan::typed(&plan::parse(config, "run.toml")?)?;
     let spec = asked.data.ok_or_else(|| Failure::new("no data is named", "it is in run.toml"))?;
-    Ok(load::data(&spec, &asked.reading, terminal)?.dataset)
+    Ok(load::data(&spec, &asked.reading, terminal)?.dataset.without_labels())
 }
 
 /// What was asked of the run.

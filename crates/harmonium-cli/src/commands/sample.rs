@@ -20,7 +20,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let model = load::model(&args.model, &mut terminal)?;
     let rows = match &args.given {
         Some(spec) => {
-            Some(load::data_for(&model, spec, &args.reading, None, &mut terminal)?.dataset)
+            Some(load::labelled_data_for(&model, spec, &args.reading, None, &mut terminal)?)
         }
         None => None,
     };

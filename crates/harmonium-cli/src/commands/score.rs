@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let labels = args.labels.as_deref();
-    let data = load::data_for(&model, &args.data, &args.reading, labels, &mut terminal)?.dataset;
+    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
     let scoring = Scoring {
         method: method(&args.method),
         annealing: logz::settings(&args.annealing, common),

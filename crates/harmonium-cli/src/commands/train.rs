@@ -14,7 +14,7 @@ use harmonium::run::{
 };
 use harmonium::training::{Learner, Measurements, Stop};
 use harmonium::{Dataset, Model, Plan};
-use harmonium_data::Opened;
+use harmonium_data::{Labels, Opened, Reading};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -76,7 +76,7 @@ pub(crate) fn prepare(
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(model, &mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
-    let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
+    let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
@@ -103,20 +103,39 @@ fn open(
         asked.reading.binarize = binarize.map(|binarize| binarize.to_string());
     }
     let opened = load::data(&spec, &asked.reading, terminal)?;
-    let Some(path) = &asked.settings.labels else { return Ok((opened, None)) };
-    let opened = load::with_labels(opened, path, None)?;
-    let labels = opened.dataset.labels();
-    if labels.is_some_and(|labels| labels.n_classes() == 1) {
+    let (opened, source) = labelled(opened, asked, terminal)?;
+    let Some(labels) = opened.dataset.labels() else { return Ok((opened, None)) };
+    if labels.n_classes() == 1 {
         return Err(Failure::new(
             "the labels are all of one class",
-            "labels that never differ say nothing: leave them out",
+            "labels that never differ say nothing: leave them out with `--no-labels`",
         ));
     }
-    let fingerprint = labels.map(harmonium_data::Labels::fingerprint);
+    let n = labels.n_classes();
+    terminal.note(&format!("{n} classes are learned together with the data, from {source}"));
+    let fingerprint = asked.settings.labels.as_ref().map(|_| labels.fingerprint());
     Ok((opened, fingerprint))
 }
 
-/// Opens the validation data, read as the training data was.
+/// The data with the classes that are learned, and where those come from: the file of labels, or the
+/// data itself.
+fn labelled(
+    mut opened: Opened,
+    asked: &Asked,
+    terminal: &mut Terminal,
+) -> Result<(Opened, String), Failure> {
+    let mut source = opened.label_source();
+    if let Some(path) = &asked.settings.labels {
+        source = format!("`{path}`");
+        opened.dataset = load::with_labels(opened.dataset, path, None, terminal)?;
+    } else if let Some(labels) = opened.dataset.labels() {
+        let labels = labels.compacted();
+        opened.dataset = opened.dataset.with_labels(labels)?;
+    }
+    Ok((opened, source))
+}
+
+/// Opens the validation data, read as the training data was, with its labels if there are any.
 fn validation(
     asked: &Asked,
     opened: &Opened,
@@ -125,13 +144,30 @@ fn validation(
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
     let mut reading = opened.reading.clone();
     reading.variable.clone_from(&asked.reading.variable);
-    let valid = load::data(spec, &reading, terminal)?;
-    let (found, expected) = (valid.dataset.n_columns(), opened.dataset.n_columns());
+    let expected = opened.dataset.n_columns();
+    let mut valid = Reading::default().open_as(&reading, Some(expected), spec)?;
+    valid.about.notes.iter().for_each(|note| terminal.note(note));
+    let found = valid.dataset.n_columns();
     if found != expected {
         return Err(Failure::new(
             format!("the validation data has {found} columns, the training data {expected}"),
             "both are read with the same flags",
         ));
+    }
+    let Some(known) = opened.dataset.labels().map(Labels::class_names) else {
+        valid.dataset = valid.dataset.without_labels();
+        return Ok(Some(valid));
+    };
+    if let Some(path) = &asked.settings.valid_labels {
+        valid.dataset = load::with_labels(valid.dataset, path, Some(&known), terminal)?;
+    } else if let Some(labels) = valid.dataset.labels() {
+        let labels = labels.numbered_as(&known).map_err(|error| error.in_file(spec))?;
+        valid.dataset = valid.dataset.with_labels(labels)?;
+    } else {
+        terminal.note(
+            "the validation rows have no labels: they are summed out, so that its scores are those of the \
+             data alone; `--valid-labels FILE` gives them",
+        );
     }
     Ok(Some(valid))
 }

@@ -5,6 +5,7 @@ pub mod bound;
 pub mod dbn;
 pub mod diagnose;
 pub mod diagnostics;
+pub mod error_rate;
 pub mod filters;
 pub mod likelihood;
 pub mod log_partition;

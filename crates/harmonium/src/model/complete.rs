@@ -4,17 +4,16 @@
 //! over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged),
 //! $$E[x_\text{missing} \mid x_\text{observed}] \approx \tfrac1T \sum_{t=T+1}^{2T}
 //!   E[x_\text{missing} \mid x^{(t)}_\text{rest}].$$
-//! A deep belief network completes labels: $E_q[p(y \mid h_{L-1})]$ over draws of its recognition
-//! distribution.
+//! Where nothing but the labels is missing, they get $p(y \mid v)$ by [`Model::classify`].
 
+use super::classify::Classifying;
 use super::given::Given;
 use super::sample::array;
 use super::{arithmetic, pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::evaluation::dbn;
 use crate::machine::{Clamp, LayerId, MOST_STEPS, State};
-use crate::models::{Body, Dbn};
+use crate::models::Body;
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
 use crate::run::Model;
@@ -25,8 +24,6 @@ use ndarray::{Array2, ArrayView2};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
-/// Draws of the recognition distribution behind the probability of a label.
-const DRAWS: usize = 100;
 
 /// How rows are completed.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +60,9 @@ pub struct Completed {
     pub values: Array2<f64>,
     /// Units that were missing.
     pub n_missing: usize,
+    /// What the classes are called whose probabilities stand behind the columns of the data, where nothing
+    /// but the labels was missing.
+    pub classes: Option<Vec<String>>,
 }
 
 impl Model {
@@ -89,10 +89,10 @@ impl Model {
     ) -> Result<Completed, Error> {
         completing.check()?;
         match &self.body {
-            Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
-            Body::Dbn(dbn) if observed.is_none() && dbn.labels().is_some() => {
-                self.label(dbn, data, completing.seed)
+            _ if observed.is_none() && self.lacks_labels_alone(data)? => {
+                self.label(data, completing.seed, listener)
             }
+            Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
             Body::Dbn(_) => Err(Error::Topology {
                 model: "completing",
                 expected: "a machine, or a deep belief network with labels to be found",
@@ -101,24 +101,44 @@ impl Model {
         }
     }
 
-    /// Rows with the probabilities of their classes behind them.
-    fn label(&self, dbn: &Dbn, data: &Dataset, seed: u64) -> Result<Completed, Error> {
-        let q = dbn.n_classes();
-        let bare = data.clone().without_labels();
-        let stream = Stream::new(seed).fork(302);
-        let probabilities = dbn::class_probabilities(dbn, &bare, DRAWS, stream)?;
+    /// Whether the labels of `data` are missing, and nothing else.
+    fn lacks_labels_alone(&self, data: &Dataset) -> Result<bool, Error> {
+        if self.labels().is_none() || data.labels().is_some() || data.has_missing() {
+            return Ok(false);
+        }
         let layers = self.data_layers()?;
-        let feed = Feed::new(&layers, &self.schema(&bare)?, &bare)?;
-        let n = dbn.layer(0).len();
-        let mut values = Vec::with_capacity(data.n_rows() * (n + q));
-        for rows in pieces(data.n_rows(), ROWS) {
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        Ok(feed.lacks_labels_alone())
+    }
+
+    /// Rows with the probabilities of their classes in the place of their labels.
+    fn label(
+        &self,
+        data: &Dataset,
+        seed: u64,
+        listener: &mut dyn Listener,
+    ) -> Result<Completed, Error> {
+        let classifying = Classifying { seed, ..Classifying::default() };
+        let found = self.classify_with(data, &classifying, listener)?;
+        let layers = self.data_layers()?;
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        let (filled, n_rows) = (feed.filled(), data.n_rows());
+        let n_columns = visible_entries(&layers);
+        let mut values = Vec::with_capacity(n_rows * n_columns);
+        for rows in pieces(n_rows, ROWS) {
             let x = feed.batch(rows.clone(), Stream::new(0)).to_state(&layers)?;
             for (row, of) in rows.enumerate() {
-                values.extend_from_slice(x.row(LayerId(0), row));
-                values.extend_from_slice(&probabilities[of * q..(of + 1) * q]);
+                for l in layers.layer_ids() {
+                    if filled.contains(&l) {
+                        values.extend_from_slice(x.row(l, row));
+                    } else {
+                        values.extend(found.probabilities.row(of));
+                    }
+                }
             }
         }
-        Ok(Completed { values: array(data.n_rows(), n + q, values), n_missing: data.n_rows() })
+        let values = array(n_rows, n_columns, values);
+        Ok(Completed { values, n_missing: n_rows, classes: Some(found.classes) })
     }
 }
 
@@ -154,7 +174,8 @@ impl Given<'_> {
                 }
             }
         }
-        Ok(Completed { values: array(x.n_rows(), n_columns, values), n_missing })
+        let values = array(x.n_rows(), n_columns, values);
+        Ok(Completed { values, n_missing, classes: None })
     }
 }
 

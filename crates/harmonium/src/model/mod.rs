@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod classify;
 mod complete;
 mod diagnose;
 mod features;
@@ -27,6 +28,7 @@ mod score;
 mod train;
 mod units;
 
+pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
@@ -45,8 +47,9 @@ use crate::machine::{Layer, Machine, Role};
 use crate::models::Body;
 use crate::progress::{Listener, Work};
 use crate::run::Model;
-use crate::schema::Schema;
-use harmonium_data::Dataset;
+use crate::schema::{LABELS, Schema};
+use harmonium_data::{Dataset, Image};
+use std::ops::Range;
 
 impl Model {
     /// The machine that is sampled and whose $\ln Z$ is summed: the whole, or the RBM on top of a deep
@@ -63,6 +66,19 @@ impl Model {
     /// If the data does not fit.
     pub fn schema(&self, data: &Dataset) -> Result<Schema, Error> {
         Schema::stored_or_of(self.about.data.schema.as_ref(), &self.data_layers()?, data)
+    }
+
+    /// The picture in each row of `n_columns` values, as samples and completions have them: its shape and
+    /// its columns. Labels are not a part of it.
+    pub fn picture(&self, n_columns: usize) -> Option<(Image, Range<usize>)> {
+        let (mut start, mut columns) = (0, 0..n_columns);
+        for layer in self.body.visible() {
+            if layer.name == LABELS && start + layer.len() == n_columns {
+                columns.end = start;
+            }
+            start += layer.len();
+        }
+        Some((self.about.data.image(columns.len())?, columns))
     }
 
     /// The layers that data goes into, as a machine without couplings.

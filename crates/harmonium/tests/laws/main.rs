@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod classify;
 mod dbn;
 mod determinism;
 mod diagnostics;

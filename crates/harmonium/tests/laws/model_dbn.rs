@@ -25,7 +25,7 @@ fn top_with_class(dbn: &Dbn, below: &[f64], class: usize) -> f64 {
 }
 
 /// $p(v, y)$ of a network with labels, summed over all paths.
-fn joint(dbn: &Dbn, v: &[f64], class: usize) -> f64 {
+pub(crate) fn joint(dbn: &Dbn, v: &[f64], class: usize) -> f64 {
     let top = dbn.directed().len();
     let of = |(path, _, _): &(Vec<Vec<f64>>, f64, f64)| {
         let down = dbn.directed().iter().enumerate().map(|(l, part)| {
@@ -43,7 +43,7 @@ fn with_classes(dbn: Dbn) -> Model {
     model
 }
 
-fn labelled() -> Dbn {
+pub(crate) fn labelled() -> Dbn {
     networks().into_iter().find(|(name, _)| *name == "labels").unwrap().1
 }
 
