@@ -28,6 +28,7 @@ pub use conditional::{
     Cost, Query, conditional_means, conditional_means_with, conditional_samples,
     conditional_samples_with, cost,
 };
+pub(crate) use gaussian::cholesky;
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};

@@ -1,11 +1,12 @@
 //! From a model to be trained to a trained one.
 
 use crate::error::Error;
+use crate::evaluation::baseline::Spread;
 use crate::machine::{Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
 use crate::run::{About, Memory, Model};
-use crate::schema::Schema;
+use crate::schema::{Feed, Schema};
 use crate::training::{
     Checkpoint, DbnLearner, DbnShape, Learner, Observer, Plan, Pretrained, Stop, Trainer, drive,
     initialise, learner,
@@ -81,7 +82,7 @@ impl<'d> Training<'d> {
         })
     }
 
-    /// What the model will remember of the data: its schema, its means, its classes.
+    /// What the model will remember of the data: its schema, its means and spread, its classes.
     ///
     /// # Errors
     ///
@@ -89,11 +90,13 @@ impl<'d> Training<'d> {
     pub fn memory(&self) -> Result<Memory, Error> {
         let layers = self.blueprint.data_layers()?;
         let labels = self.data.labels();
+        let feed = Feed::of(&layers, self.data)?;
         Ok(Memory {
             schema: Some(Schema::of(&layers, self.data)?),
             image: self.data.table().image().map(|i| (i.height, i.width)),
             rows: self.data.n_rows(),
-            means: crate::schema::Feed::of(&layers, self.data)?.means().concat(),
+            means: feed.means().concat(),
+            spread: Spread::of(&layers, &feed),
             classes: labels.map(Labels::class_names).unwrap_or_default(),
             ..Memory::default()
         })
