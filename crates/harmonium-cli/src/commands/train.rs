@@ -7,13 +7,16 @@ use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
-use harmonium::model::{Blueprint, Training, fitting_binarize, fitting_units};
+use harmonium::model::{
+    Blueprint, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+};
 use harmonium::progress::Listener;
 use harmonium::run::{
-    About, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
+    About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
+    SavedCheckpoint,
 };
-use harmonium::training::{Learner, Measurements, Stop};
-use harmonium::{Dataset, Model, Plan};
+use harmonium::training::{Learner, Stop};
+use harmonium::{Dataset, Plan};
 use harmonium_data::Opened;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -81,7 +84,8 @@ pub(crate) fn prepare(
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     let valid = validation(&asked, &opened, terminal)?;
-    let inputs = Inputs { data: opened, labels, valid };
+    let (opened, apart) = apart(&mut asked, opened, terminal)?;
+    let inputs = Inputs { data: opened, labels, valid, apart };
     let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
 }
@@ -136,6 +140,28 @@ fn validation(
     Ok(Some(valid))
 }
 
+/// Sets rows apart for validation where that was asked for, or where patience needs them.
+pub(crate) fn apart(
+    asked: &mut Asked,
+    mut opened: Opened,
+    terminal: &mut Terminal,
+) -> Result<(Opened, Option<Dataset>), Failure> {
+    let settings = &mut asked.settings;
+    if settings.patience.is_some() && settings.valid.is_none() {
+        settings.valid_share.get_or_insert(VALID_SHARE);
+    }
+    let Some(share) = settings.valid_share else { return Ok((opened, None)) };
+    let (train, valid) = set_apart(&opened.dataset, share, asked.seed)?;
+    terminal.note(&format!(
+        "{} of {} rows, a share of {share} chosen by seed {}, are set apart for validation",
+        valid.n_rows(),
+        opened.dataset.n_rows(),
+        asked.seed
+    ));
+    opened.dataset = train;
+    Ok((opened, Some(valid)))
+}
+
 impl Prepared {
     fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
@@ -157,12 +183,11 @@ impl Prepared {
             data: Memory { reading, hash, ..training.memory()? },
             ..About::default()
         };
-        let valid: Option<&Dataset> = self.inputs.valid.as_ref().map(|v| &v.dataset);
         let settings = &self.asked.settings;
         Ok(Recording {
             about,
             train: &self.inputs.data.dataset,
-            valid,
+            valid: self.inputs.validation(),
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
         })
@@ -207,8 +232,11 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let (asked, provenance) = stored(model, &writer, args, common)?;
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
     prepared.inputs.check_same(&provenance)?;
+    let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(model) = writer.directory().model()? {
-        let told = tell(&nothing_left(model), &args.out);
+        let epochs = checkpoint.as_ref().map_or(model.about.epoch, |c| c.model().about.epoch);
+        let best = checkpoint.as_ref().and_then(SavedCheckpoint::best);
+        let told = tell(&Recorded { epochs, best, ..Recorded::of(model) }, &args.out);
         let events = writer.directory().read_events()?.events;
         if let Ending::Diverged(reason) = Ending::of(&events) {
             return Ok(diverged(told, &reason));
@@ -216,12 +244,8 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         terminal.note("this run has finished; nothing was left to do");
         return Ok(told);
     }
-    let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(saved) = checkpoint.as_ref().filter(|saved| saved.has_ended()) {
-        // Killed between the last checkpoint and the model.
-        let model = saved.model();
-        writer.finish(&model)?;
-        return Ok(tell(&nothing_left(model), &args.out));
+        return Ok(tell(&writer.conclude(saved, &mut terminal)?, &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
     let training = prepared.training(blueprint);
@@ -235,18 +259,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     Ok(tell(&recorded, &args.out))
 }
 
-/// A run that had ended before.
-fn nothing_left(model: Model) -> Recorded {
-    Recorded {
-        stop: Stop::Finished,
-        model,
-        seconds: 0.0,
-        measurements: Measurements::default(),
-        best_epoch: None,
-    }
-}
-
-/// The same of a run that had diverged.
+/// What is told of a run that had diverged before.
 fn diverged(mut told: Told, reason: &str) -> Told {
     told.json["stop"] = json!("diverged");
     told.json["reason"] = json!(reason);
@@ -281,7 +294,7 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
     match &recorded.stop {
         Stop::Diverged(error) => Some(Failure::new(error.to_string(), error.hint())),
         Stop::Cancelled => {
-            let epoch = recorded.model.about.epoch;
+            let epoch = recorded.epochs;
             Some(Failure::new(
                 format!("interrupted after {epoch} epochs; the run is kept in `{out}`"),
                 format!(
@@ -294,13 +307,21 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
 }
 
 fn tell(recorded: &Recorded, out: &str) -> Told {
-    let Recorded { stop, model, seconds, measurements, best_epoch } = recorded;
-    let epochs = model.about.epoch;
+    let Recorded { stop, model, epochs, seconds, measurements, best } = recorded;
     let mut json = json!({
         "run": out, "epochs": epochs, "seconds": seconds,
-        "best_epoch": best_epoch, "stop": stop.word(),
+        "best_epoch": best.as_ref().map(|best| best.epoch), "stop": stop.word(),
     });
     let mut text = format!("{epochs} epochs in {seconds:.1} s; the run is in `{out}`");
+    if let Some(BestScore { name, value, epoch }) = best {
+        json["best_score"] = json!({ "name": name, "value": value });
+        if model.about.epoch == *epoch {
+            text = format!(
+                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4} nats); \
+                 that of epoch {epochs} is in `checkpoints/last.safetensors`"
+            );
+        }
+    }
     if let Stop::Observer(reason) = stop {
         text = format!("{text}\nstopped early: {reason}");
         json["reason"] = json!(reason);

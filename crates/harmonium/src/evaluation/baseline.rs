@@ -306,7 +306,8 @@ impl Fitted {
                 let entries = unit * group..(unit + 1) * group;
                 let of_entry = |i: usize| {
                     let own = 0..layer.units.own_parameters().len();
-                    let own = own.map(|k| layer.units.own_term(k, layer.own().row(k)[i], values[i]));
+                    let own =
+                        own.map(|k| layer.units.own_term(k, layer.own().row(k)[i], values[i]));
                     layer.bias[i] * values[i] - own.sum::<f64>()
                 };
                 entries.map(of_entry).sum::<f64>() - self.log_sums[l.0][unit]
@@ -369,11 +370,16 @@ impl Gaussian {
     /// From independent units and the correlations of each with those before it.
     fn new(machine: &Machine, correlations: &[f64]) -> Option<Self> {
         let layers = real_layers(machine);
-        let of = |f: &dyn Fn(&Layer) -> Vec<f64>| layers.iter().flat_map(|&l| f(machine.layer(l))).collect::<Vec<f64>>();
+        let of = |f: &dyn Fn(&Layer) -> Vec<f64>| {
+            layers.iter().flat_map(|&l| f(machine.layer(l))).collect::<Vec<f64>>()
+        };
         let precision = of(&|layer| layer.own().row(0).to_vec());
         let bias = of(&|layer| layer.bias.clone());
         let d = bias.len();
-        if d < 2 || correlations.len() != d * (d - 1) / 2 || !correlations.iter().all(|r| r.is_finite()) {
+        if d < 2
+            || correlations.len() != d * (d - 1) / 2
+            || !correlations.iter().all(|r| r.is_finite())
+        {
             return None;
         }
         let mut square = vec![0.0; d * d];
@@ -444,7 +450,8 @@ pub fn independent(
 ) -> Result<(f64, Option<f64>), Error> {
     let visible = machine.visible_layers().into_iter().map(|l| machine.layer(l).clone());
     let layers = Machine::new(visible.collect(), Vec::new())?;
-    let fitted = Fitted::of(&layers, train)?.ok_or_else(|| Error::Empty { what: "the training data".into() })?;
+    let fitted = Fitted::of(&layers, train)?
+        .ok_or_else(|| Error::Empty { what: "the training data".into() })?;
     let Alone { mean, std_error, .. } = fitted.score(&Feed::of(&layers, test)?)?.independent;
     Ok((mean, std_error))
 }

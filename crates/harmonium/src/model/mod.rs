@@ -35,7 +35,7 @@ pub use named::{is_named, is_uai};
 pub use portrait::{Filters, Portrait};
 pub use sample::{Drawing, Drawn, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
-pub use train::{Blueprint, Failed, Training};
+pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};
 pub use units::{fitting_binarize, fitting_units};
 
 use crate::engine::Arithmetic;

@@ -222,7 +222,18 @@ impl Score {
         let (mean, data_std_error) = weighted_mean(&rows, &weights(data));
         let (n, behind, error_rate) = (rows.len(), Behind::Nothing, None);
         let (baseline, gain) = (Err("it was not asked for"), None);
-        Self { method, mean, data_std_error, n, dimensions, rows, behind, error_rate, baseline, gain }
+        Self {
+            method,
+            mean,
+            data_std_error,
+            n,
+            dimensions,
+            rows,
+            behind,
+            error_rate,
+            baseline,
+            gain,
+        }
     }
 }
 

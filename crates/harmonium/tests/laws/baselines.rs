@@ -32,8 +32,7 @@ fn finite_units_are_counted_and_smoothed() {
     let as_spins = |x: &Array2<f64>| data(&x.mapv(|v| 2.0 * v - 1.0));
     let (spins, _) = scores(&layers(Units::Spin, 2), &as_spins(&train), &as_spins(&test));
     // Three categories, of which one never occurs: counts plus one half of 4 + 3/2.
-    let (codes, _) =
-        scores(&layers(Units::Categorical { q: 3 }, 2), &data(&train), &data(&test));
+    let (codes, _) = scores(&layers(Units::Categorical { q: 3 }, 2), &data(&train), &data(&test));
     let p = |k: f64| (k + 0.5) / 5.5;
     let of_codes = [(p(3.0) * p(4.0)).ln(), (p(1.0) * p(0.0)).ln(), p(4.0).ln()];
     for (row, expected) in expected.iter().enumerate() {
