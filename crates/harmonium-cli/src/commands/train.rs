@@ -7,8 +7,9 @@ use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
+use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::model::{
-    Blueprint, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
 };
 use harmonium::progress::Listener;
 use harmonium::run::{
@@ -56,7 +57,53 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
     let (prepared, blueprint) = prepare(model, asked(model, args, common)?, &mut terminal)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let recorded = start(&prepared, blueprint, &args.out, overwrite, &mut terminal)?;
-    Ok(tell(&recorded, &args.out))
+    Ok(judged(tell(&recorded, &args.out), &recorded, &prepared, &args.out, common, &mut terminal))
+}
+
+/// Adds the verdict of all evidence to what is told of a run that has ended.
+fn judged(
+    mut told: Told,
+    recorded: &Recorded,
+    prepared: &Prepared,
+    out: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Told {
+    if matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
+        return told;
+    }
+    match found(recorded, prepared, out, common, terminal) {
+        Ok(found) => {
+            told.text = format!("{}\n{}", told.text, render::verdict::text(&found));
+            if let (Some(json), Value::Object(more)) =
+                (told.json.as_object_mut(), render::verdict::json(&found))
+            {
+                json.extend(more);
+            }
+        }
+        // The run itself is complete: what could not be judged is said and no failure.
+        Err(failure) => terminal.note(&format!("the model could not be judged: {failure}")),
+    }
+    told
+}
+
+/// What is to be said of a run that has ended.
+fn found(
+    recorded: &Recorded,
+    prepared: &Prepared,
+    out: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<Vec<Finding>, Failure> {
+    let (model, inputs) = (&recorded.model, &prepared.inputs);
+    let train = &inputs.data.dataset;
+    let events = RunDirectory::open(out)?.read_events()?.events;
+    let plan = prepared.plan.clone();
+    let mut evidence = Evidence { plan, result: Some(model.about.epoch), ..Evidence::of(&events) };
+    let (seed, arithmetic) = (prepared.plan.seed, common.arithmetic());
+    let judging = Judging::after_training(model, recorded.epochs, train.n_rows(), seed, arithmetic);
+    model.judge(&mut evidence, inputs.validation().or(Some(train)), &judging, terminal)?;
+    Ok(findings(&evidence))
 }
 
 /// What was asked: the flags over the configuration file.
@@ -77,29 +124,41 @@ pub(crate) fn prepare(
     mut asked: Asked,
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
-    let (opened, labels) = open(model, &mut asked, terminal)?;
+    let (opened, labels) = open(&mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
     let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
-    let valid = validation(&asked, &opened, terminal)?;
-    let (opened, apart) = apart(&mut asked, opened, terminal)?;
-    let inputs = Inputs { data: opened, labels, valid, apart };
+    let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
 }
 
-/// Opens the data as it was asked for, with its labels and their fingerprint.
-fn open(
-    model: &str,
+/// Everything a run reads.
+pub(crate) fn inputs(asked: &mut Asked, terminal: &mut Terminal) -> Result<Inputs, Failure> {
+    let (opened, labels) = open(asked, terminal)?;
+    with_validation(asked, opened, labels, terminal)
+}
+
+/// The data with what it is validated with: a file of its own, or a part that is set apart.
+fn with_validation(
     asked: &mut Asked,
+    opened: Opened,
+    labels: Option<u64>,
     terminal: &mut Terminal,
-) -> Result<(Opened, Option<u64>), Failure> {
+) -> Result<Inputs, Failure> {
+    let valid = validation(asked, &opened, terminal)?;
+    let (data, apart) = apart(asked, opened, terminal)?;
+    Ok(Inputs { data, labels, valid, apart })
+}
+
+/// Opens the data as it was asked for, with its labels and their fingerprint.
+fn open(asked: &mut Asked, terminal: &mut Terminal) -> Result<(Opened, Option<u64>), Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
-            format!("`harmonium train {model} DATA …`; `digits` is built in"),
+            "`harmonium train rbm DATA …`; `digits` is built in",
         ));
     };
     if asked.reading.binarize.is_none() {
@@ -141,7 +200,7 @@ fn validation(
 }
 
 /// Sets rows apart for validation where that was asked for, or where patience needs them.
-pub(crate) fn apart(
+fn apart(
     asked: &mut Asked,
     mut opened: Opened,
     terminal: &mut Terminal,
@@ -256,7 +315,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     };
     let from = checkpoint.as_ref();
     let recorded = record(learner, recording, &mut writer, from, &mut terminal)?;
-    Ok(tell(&recorded, &args.out))
+    Ok(judged(tell(&recorded, &args.out), &recorded, &prepared, &args.out, common, &mut terminal))
 }
 
 /// What is told of a run that had diverged before.

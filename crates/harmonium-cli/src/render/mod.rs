@@ -3,6 +3,7 @@
 pub(crate) mod picture;
 pub(crate) mod progress;
 pub(crate) mod remedy;
+pub(crate) mod verdict;
 
 use crate::failure::Failure;
 use std::borrow::Cow;
