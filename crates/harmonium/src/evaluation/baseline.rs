@@ -167,6 +167,9 @@ impl Baselines {
 
 /// Standard errors that a gain must be above zero to count.
 const SURE: f64 = 2.0;
+/// The share of the baseline below which a gain is nothing: first weights that are merely random, and
+/// probabilities that are smoothed otherwise, differ by less.
+const NOTHING: f64 = 1e-3;
 
 /// By how much a model is better than the best baseline, on the same rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,7 +188,13 @@ impl Gain {
     /// Whether the model is no better than the baseline, as far as these rows can tell.
     pub fn is_none(&self) -> bool {
         // One row says nothing of its error: its sign is all there is.
-        self.nats.is_nan() || self.nats <= SURE * self.std_error.unwrap_or(0.0)
+        let least = (SURE * self.std_error.unwrap_or(0.0)).max(NOTHING * self.baseline.abs());
+        self.nats.is_nan() || self.nats <= least
+    }
+
+    /// Whether the model is worse than the baseline, by more than chance.
+    pub fn is_loss(&self) -> bool {
+        !Self { nats: -self.nats, ..*self }.is_none()
     }
 
     /// The same with the error of an estimate behind the scores of all rows.

@@ -96,7 +96,7 @@ pub(super) fn mixing(evidence: &Evidence) -> Option<Finding> {
     let worst = known.max_by(|a, b| r_hat(a).unwrap_or(0.0).total_cmp(&r_hat(b).unwrap_or(0.0)))?;
     let (r, name) = (worst.mixing.r_hat?, &worst.name);
     let tau = worst.mixing.autocorrelation_time.unwrap_or(f64::NAN);
-    let seen = format!("R-hat of the {} is {}", name.trim_start_matches("the "), fixed(r, 2));
+    let seen = format!("R-hat is {} for {name}", fixed(r, 2));
     if r > APART {
         let what = format!(
             "Chains of the model stand apart: {seen} (1 where chains agree, {APART} at most). Samples \

@@ -91,7 +91,7 @@ fn slower(evidence: &Evidence) -> Vec<Remedy> {
 }
 
 pub(super) fn more_epochs(evidence: &Evidence) -> Remedy {
-    Remedy::MoreEpochs(2 * evidence.plan.epochs)
+    Remedy::MoreEpochs((2 * evidence.plan.epochs).max(10))
 }
 
 fn longer(evidence: &Evidence) -> [Remedy; 1] {
@@ -197,18 +197,15 @@ pub(super) fn baseline(evidence: &Evidence) -> Option<Finding> {
     if !gain.is_none() {
         return Some(Finding::good(format!("Better than {over} by {seen}.")));
     }
+    if gain.is_loss() {
+        let what = format!("Worse than {over}: {seen}. What was learned misleads.");
+        return Some(Finding::new(Level::Problem, what, slower(evidence)));
+    }
+    let what = format!(
+        "No better than {over}: {seen}. Nothing was learned of how the columns go together."
+    );
     let faster = Remedy::RaiseLearningRate(one_digit(3.0 * evidence.plan.learning_rate));
-    let remedies = [vec![more_epochs(evidence), faster], slower(evidence)].concat();
-    let worse = gain.nats < -2.0 * gain.std_error.unwrap_or(0.0);
-    let (level, what) = if worse {
-        (Level::Problem, format!("Worse than {over}: {seen}. What was learned misleads."))
-    } else {
-        (
-            Level::Warning,
-            format!("No better than {over}: {seen}. Nothing was learned of how they go together."),
-        )
-    };
-    Some(Finding::new(level, what, remedies))
+    Some(Finding::new(Level::Warning, what, [more_epochs(evidence), faster]))
 }
 
 /// What was noticed while the run went on.

@@ -15,6 +15,8 @@ const HOPELESS: u64 = 3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Idle {
     since: Option<u64>,
+    /// Whether it was said: units that come and go are told of once.
+    told: bool,
     /// What was said of it.
     what: String,
 }
@@ -27,7 +29,7 @@ pub(super) fn n_binary_hidden(machine: &Machine) -> usize {
 
 impl Idle {
     /// Looks at what was measured after an epoch of a machine with `n` such units: a warning when all of
-    /// them have just fallen silent.
+    /// them have fallen silent for the first time.
     pub(super) fn look(&mut self, found: &Measurements, n: usize, epoch: u64) -> Option<String> {
         let value = |name| found.value(&name);
         let (dead, saturated) =
@@ -36,8 +38,8 @@ impl Idle {
             self.since = None;
             return None;
         }
-        let fresh = self.since.is_none();
         self.since.get_or_insert(epoch);
+        let fresh = !std::mem::replace(&mut self.told, true);
         self.what = format!(
             "after epoch {epoch} all {n} hidden units say nothing: {dead:.0} are dead (never on), \
              {saturated:.0} saturated (always on); the learning rate is too high"
@@ -53,7 +55,7 @@ impl Idle {
 
     /// Writes what a checkpoint holds of it.
     pub(super) fn export(&self, state: &mut Value) {
-        if self.since.is_some() {
+        if self.told {
             state["idle_since"] = json!(self.since);
             state["idle"] = json!(self.what);
         }
@@ -62,6 +64,6 @@ impl Idle {
     /// What a checkpoint says.
     pub(super) fn import(state: &Value) -> Self {
         let what = state["idle"].as_str().unwrap_or_default().to_owned();
-        Self { since: state["idle_since"].as_u64(), what }
+        Self { since: state["idle_since"].as_u64(), told: !what.is_empty(), what }
     }
 }

@@ -7,7 +7,7 @@ use harmonium::model::{Judging, Portrait, Training};
 use harmonium::models::{Dbm, Rbm};
 use harmonium::progress::Silent;
 use harmonium::run::{About, Overwrite, Recorded, Recording, RunDirectory};
-use harmonium::training::{Plan, Stop};
+use harmonium::training::{Plan, Rule, Stop};
 use harmonium::units::Units;
 use harmonium_data::Dataset;
 use harmonium_data::ndarray::Array2;
@@ -166,7 +166,9 @@ fn sorted_rows_are_no_evidence_of_anything() {
 
 #[test]
 fn chains_that_stay_in_their_mode_do_not_pass() {
-    let run = Judged::of(rbm(20, 10), &two_modes(400), None, &plan(100, 0.1));
+    // Exact sums learn both modes, which chains of samples could lose.
+    let exact = Plan { rule: Rule::Exact, ..plan(60, 0.3) };
+    let run = Judged::of(rbm(20, 8), &two_modes(400), None, &exact);
     run.fires("Chains of the model stand apart");
 }
 
@@ -199,8 +201,10 @@ fn updates_of_the_wrong_size_are_told() {
 
 #[test]
 fn a_score_that_falls_is_told() {
-    let run = Judged::of(rbm(12, 8), &pairs(200, 1), None, &plan(20, 20.0));
-    assert!(run.says("did not rise").or(run.says("fell at the end")).is_some(), "{:#?}", run.found);
+    let suddenly = Plan { decay: "1@0,200@10".parse().unwrap(), ..plan(20, 0.1) };
+    let run = Judged::of(rbm(12, 8), &pairs(200, 1), None, &suddenly);
+    let said = run.says("did not rise").or(run.says("fell at the end"));
+    assert!(said <= Some(Level::Warning) && said.is_some(), "{:#?}", run.found);
 }
 
 /// A pull towards units that are never on, stronger than anything the data says.
