@@ -13,7 +13,7 @@ use harmonium::model::Blueprint;
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
 use harmonium::optim::Schedule;
 use harmonium::units::Units;
-use harmonium::{DbnShape, Plan};
+use harmonium::{Dataset, DbnShape, Plan};
 use harmonium_data::{Opened, Reading, Visible};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -44,9 +44,16 @@ pub(crate) struct Inputs {
     pub(crate) labels: Option<u64>,
     /// What the training is watched with.
     pub(crate) valid: Option<Opened>,
+    /// The same, where it is a part of the data that was set apart.
+    pub(crate) apart: Option<Dataset>,
 }
 
 impl Inputs {
+    /// What the training is validated with.
+    pub(crate) fn validation(&self) -> Option<&Dataset> {
+        self.valid.as_ref().map(|valid| &valid.dataset).or(self.apart.as_ref())
+    }
+
     /// The fingerprint of each input, under its name in `run.toml`.
     pub(crate) fn fingerprints(&self) -> Vec<(&'static str, String)> {
         let valid = self.valid.as_ref().map(|valid| valid.about.content_hash);
@@ -272,10 +279,17 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
             "give it with `--valid DATA`",
         ));
     }
-    if settings.patience.is_some() && settings.valid.is_none() {
+    if settings.valid.is_some() && settings.valid_share.is_some() {
         return Err(Failure::new(
-            "`--patience` has nothing to watch",
-            "give it validation data with `--valid DATA`",
+            "`--valid` and `--valid-share` both say what is validated with",
+            "give the validation data, or the share of the training data to set apart",
+        ));
+    }
+    if (settings.patience.is_some() || settings.valid_share.is_some()) && model == "dbn" {
+        return Err(Failure::new(
+            "`train dbn` cannot be stopped by `--patience`: its layers are learned one after the \
+             other, each for all its epochs, and no score compares them",
+            "leave `--patience` and `--valid-share` out, and score the network afterwards",
         ));
     }
     let later = "leave `--valid` out, and score the model on the validation data afterwards";
@@ -380,6 +394,9 @@ pub(crate) fn resolved(
     }
     provenance.insert("data-rows".into(), number(input.dataset.n_rows() as u64)?);
     provenance.insert("data-columns".into(), number(input.dataset.n_columns() as u64)?);
+    if let Some(valid) = inputs.validation() {
+        provenance.insert("validation-rows".into(), number(valid.n_rows() as u64)?);
+    }
     table.insert("provenance".into(), Value::Table(provenance));
     Ok(table)
 }

@@ -205,6 +205,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,
+    /// Share of the rows that is set apart for validation where there is no `--valid` [default: 0.1 with --patience]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Watching")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid_share: Option<f64>,
     /// Stop once the validation score has not risen for N epochs
     #[arg(long, value_name = "N", help_heading = "Watching")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ pub(crate) mod idle;
 pub(crate) mod picture;
 pub(crate) mod progress;
 pub(crate) mod remedy;
+pub(crate) mod verdict;
 
 use crate::failure::Failure;
 use std::borrow::Cow;

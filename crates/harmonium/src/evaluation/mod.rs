@@ -13,3 +13,4 @@ pub mod monitor;
 pub mod pseudo;
 pub mod row_sums;
 pub mod two_sample;
+pub mod validation;

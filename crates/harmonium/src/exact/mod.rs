@@ -31,6 +31,7 @@ pub use conditional::{
     By, Cost, Query, conditional_means, conditional_means_with, conditional_samples,
     conditional_samples_with, cost, log_sums_with,
 };
+pub(crate) use gaussian::cholesky;
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};

@@ -108,8 +108,10 @@ impl Model {
     fn seen_rows(&self, rows: &Dataset) -> Result<Vec<Vec<f64>>, Error> {
         let layers = self.data_layers()?;
         let feed = Feed::new(&layers, &self.schema(rows)?, rows)?;
+        // Spread over the data: a sorted file begins with one class.
         let n = rows.n_rows().min(SAMPLES);
-        let x = feed.batch(0..n, Stream::new(0)).to_state(&layers)?;
+        let spread = (0..n).map(|k| k * rows.n_rows() / n);
+        let x = feed.batch(spread, Stream::new(0)).to_state(&layers)?;
         Ok((0..n).map(|row| x.row(LayerId(0), row).to_vec()).collect())
     }
 
@@ -157,7 +159,7 @@ impl Model {
 }
 
 /// At most `n` rows, spread over the data.
-fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
+pub(super) fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
     let n = data.n_rows().min(n);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
     data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })

@@ -32,6 +32,8 @@ pub enum MetricName {
     Importance(On),
     /// The mean log-pseudo-likelihood.
     PseudoLikelihood(On),
+    /// A rough log-likelihood of validation data, by quick annealing: it compares the epochs of one run.
+    AnnealedLikelihood,
     /// The mean free energy of data; for deep machines its variational bound.
     FreeEnergy(On),
     /// The mean free energy of the chains that stand for the model.
@@ -50,7 +52,7 @@ pub enum MetricName {
 
 impl MetricName {
     /// All names but those of callers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::LogLikelihood(On::Train),
         Self::LogLikelihood(On::Valid),
         Self::Bound(On::Train),
@@ -59,6 +61,7 @@ impl MetricName {
         Self::Importance(On::Valid),
         Self::PseudoLikelihood(On::Train),
         Self::PseudoLikelihood(On::Valid),
+        Self::AnnealedLikelihood,
         Self::FreeEnergy(On::Train),
         Self::FreeEnergy(On::Valid),
         Self::ChainsFreeEnergy,
@@ -79,6 +82,7 @@ impl MetricName {
             Self::Importance(On::Valid) => "importance.valid",
             Self::PseudoLikelihood(On::Train) => "pseudo_likelihood.train",
             Self::PseudoLikelihood(On::Valid) => "pseudo_likelihood.valid",
+            Self::AnnealedLikelihood => "annealed_likelihood.valid",
             Self::FreeEnergy(On::Train) => "free_energy.train",
             Self::FreeEnergy(On::Valid) => "free_energy.valid",
             Self::ChainsFreeEnergy => "free_energy.chains",

@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod baselines;
 mod classify;
 mod dbn;
 mod determinism;
