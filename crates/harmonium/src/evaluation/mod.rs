@@ -12,3 +12,4 @@ pub mod monitor;
 pub mod pseudo;
 pub mod row_sums;
 pub mod two_sample;
+pub mod verdict;

@@ -16,6 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod averages;
+mod chains;
 mod complete;
 mod diagnose;
 mod features;
@@ -24,16 +26,18 @@ mod named;
 mod portrait;
 mod sample;
 mod score;
+mod tempered;
 mod train;
 mod units;
 
-pub use complete::{Completed, Completing};
+pub use averages::ERROR_SOUGHT;
+pub use complete::{Completed, Completing, Filling};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
 pub use named::{is_named, is_uai};
 pub use portrait::{Filters, Portrait};
-pub use sample::{Drawing, Drawn, Show, Sweeps};
+pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use train::{Blueprint, Failed, Training};
 pub use units::{fitting_binarize, fitting_units};
