@@ -40,8 +40,9 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     };
     let events = directory.read_events()?.events;
     let (seed, arithmetic) = (common.seed(), common.arithmetic());
-    let Portrait { filters, weights, activities, data_samples, model_samples } =
+    let Portrait { filters, weights, activities, data_samples, model_samples, warning } =
         model.portrait(data.as_ref(), seed, arithmetic, &mut terminal)?;
+    notes.extend(warning.map(|text| format!("samples shown here: {text}")));
     let mut evidence = Evidence {
         epochs: events.iter().filter_map(Event::as_epoch).cloned().collect(),
         ending: Ending::of(&events),

@@ -136,9 +136,9 @@ impl Trust {
     pub fn warning(&self, sweeps: usize) -> Option<String> {
         match self.verdict {
             Verdict::Exact | Verdict::Mixed => None,
-            Verdict::Unknown => Some(format!(
-                "{sweeps} sweeps are too few to say whether the chains have mixed"
-            )),
+            Verdict::Unknown => {
+                Some(format!("{sweeps} sweeps are too few to say whether the chains have mixed"))
+            }
             Verdict::NotMixed => Some(format!(
                 "the chains have not mixed after {sweeps} sweeps: R-hat {:.2} of the {} (at most \
                  {R_HAT_OF_SAMPLES}); the samples depend on where the chains started and are worth \
@@ -171,18 +171,17 @@ pub(crate) struct Watches {
 impl Watches {
     /// Begins with chains that stand at `x`, the rows of a group being chains of one distribution.
     pub(crate) fn new(machine: &Machine, x: &State, groups: &[Vec<usize>]) -> Result<Self, Error> {
-        let watch = |rows: &Vec<usize>| {
-            Ok((rows.clone(), Watch::new(machine, &x.select_rows(rows))?))
-        };
+        let watch =
+            |rows: &Vec<usize>| Ok((rows.clone(), Watch::new(machine, &x.select_rows(rows))?));
         Ok(Self { groups: groups.iter().map(watch).collect::<Result<_, Error>>()?, looks: 0 })
     }
 
     /// Takes down where the chains stand.
     pub(crate) fn look(&mut self, machine: &Machine, x: &State) -> Result<(), Error> {
         self.looks += 1;
-        self.groups.iter_mut().try_for_each(|(rows, watch)| {
-            watch.look(machine, &x.select_rows(rows))
-        })
+        self.groups
+            .iter_mut()
+            .try_for_each(|(rows, watch)| watch.look(machine, &x.select_rows(rows)))
     }
 
     /// Draws that were watched.

@@ -24,6 +24,7 @@ mod problem;
 
 pub use budget::Budget;
 pub(crate) use budget::costs_little;
+pub(crate) use conditional::equal_rows;
 pub use conditional::{
     Cost, Query, conditional_means, conditional_means_with, conditional_samples,
     conditional_samples_with, cost,

@@ -3,9 +3,9 @@
 //! Samples are rows. What a row is made of is private to this crate: samples of discrete layers
 //! are packed bits while the kernels work on them, and become numbers when they are read.
 
-use super::{Clamp, Machine};
 use super::layer::LayerId;
 use super::memory::{check_memory, filled};
+use super::{Clamp, Machine};
 use crate::error::Error;
 use crate::units::BitCoordinates;
 use harmonium_kernels::bits::BitMatrix;

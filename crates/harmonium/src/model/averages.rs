@@ -62,8 +62,7 @@ pub(super) fn average(
     stream: Stream,
     listener: &mut dyn Listener,
 ) -> Result<Averages, Error> {
-    let mut all =
-        Averages { means: Vec::new(), errors: Vec::new(), r_hat: None, sweeps: 0 };
+    let mut all = Averages { means: Vec::new(), errors: Vec::new(), r_hat: None, sweeps: 0 };
     for piece in pieces(rows.len(), ROWS) {
         let (done, some) = (piece.start, &rows[piece]);
         let mut tell = |share: f64| {
@@ -140,9 +139,9 @@ impl<'a> Piece<'a> {
             let mut open = Vec::new();
             for (k, cells) in cells.chunks_exact(scales.len()).enumerate() {
                 let far = cells.iter().zip(&scales).filter(|(c, s)| c.error > ERROR_SOUGHT * *s);
-                let worst = far.map(|(c, _)| c.r_hat).fold(None, |a: Option<f64>, r| {
-                    Some(a.map_or(r, |a| a.max(r)))
-                });
+                let worst = far
+                    .map(|(c, _)| c.r_hat)
+                    .fold(None, |a: Option<f64>, r| Some(a.map_or(r, |a| a.max(r))));
                 if worst.is_some() && !last {
                     open.push(k);
                     continue;
@@ -161,8 +160,7 @@ impl<'a> Piece<'a> {
 
     /// Goes on with some of the rows alone.
     fn keep(&mut self, open: &[usize]) {
-        let chains: Vec<usize> =
-            open.iter().flat_map(|k| k * CHAINS..(k + 1) * CHAINS).collect();
+        let chains: Vec<usize> = open.iter().flat_map(|k| k * CHAINS..(k + 1) * CHAINS).collect();
         self.x = self.x.select_rows(&chains);
         self.clamp = self.clamp.select_rows(&chains);
         self.open = open.iter().map(|&k| self.open[k]).collect();

@@ -33,8 +33,7 @@ pub(super) struct Crew {
 impl Crew {
     /// `n` samples for each of `n_rows` rows, and companions where those are too few to watch.
     pub(super) fn new(n_rows: usize, n: usize) -> Self {
-        let mut of: Vec<usize> =
-            (0..n_rows).flat_map(|row| std::iter::repeat_n(row, n)).collect();
+        let mut of: Vec<usize> = (0..n_rows).flat_map(|row| std::iter::repeat_n(row, n)).collect();
         let n_samples = of.len();
         let (rows, chains) =
             if n_rows == 1 { (1, WATCHED) } else { (n_rows.min(WATCHED_ROWS), WATCHED_PER_ROW) };

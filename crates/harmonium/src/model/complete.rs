@@ -23,7 +23,7 @@ use crate::run::Model;
 use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_data::Dataset;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
@@ -167,7 +167,7 @@ impl Model {
             }
         }
         let mut errors = Array2::zeros((data.n_rows(), n + q));
-        errors.slice_mut(ndarray::s![.., n..]).fill(f64::NAN);
+        errors.slice_axis_mut(Axis(1), (n..).into()).fill(f64::NAN);
         Ok(Completed {
             values: array(data.n_rows(), n + q, values),
             errors,
@@ -255,8 +255,7 @@ fn split(
     for &row in firsts {
         let mut of_row = cost(&[row])?;
         of_row.log2_total += share;
-        let part =
-            if of_row.is_within(Budget::UNASKED) { &mut parts.0 } else { &mut parts.1 };
+        let part = if of_row.is_within(Budget::UNASKED) { &mut parts.0 } else { &mut parts.1 };
         part.push(row);
     }
     Ok(parts)

@@ -129,6 +129,13 @@ pub struct Drawn {
     pub round_trips: Option<u64>,
 }
 
+impl Drawn {
+    /// What a person should know about the samples, if anything.
+    pub fn warning(&self) -> Option<String> {
+        self.trust.warning(self.sweeps)
+    }
+}
+
 /// States of the machine that is sampled.
 struct States {
     x: State,

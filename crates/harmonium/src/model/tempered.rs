@@ -278,7 +278,11 @@ fn placed(ladders: &Tempering) -> Vec<f64> {
     let mut barrier = vec![0.0];
     refused.for_each(|r| barrier.push(barrier[barrier.len() - 1] + r));
     let whole = barrier[barrier.len() - 1];
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 64 refusals")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 64 refusals"
+    )]
     let n = ((2.0 * whole).ceil() as usize + 2).clamp(*RUNGS.start(), *RUNGS.end());
     let inside = (1..n - 1).map(|k| {
         let wanted = whole * k as f64 / (n - 1) as f64;

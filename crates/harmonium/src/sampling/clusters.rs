@@ -89,14 +89,15 @@ impl Clusters {
             strengths.push(strength(e));
         }
         let turned = gauge(graph, &strengths)?;
-        let spins = graph.nodes().iter().zip(&fields).zip(&turned).map(|((node, h), &turned)| Spin {
-            layer: node.layer,
-            entry: node.unit,
-            up: node.values[usize::from(!turned)],
-            both: node.values[0] + node.values[1],
-            favours_up: (*h > 0.0) != turned,
-            tied: -(-2.0 * h.abs()).exp_m1(),
-        });
+        let spins =
+            graph.nodes().iter().zip(&fields).zip(&turned).map(|((node, h), &turned)| Spin {
+                layer: node.layer,
+                entry: node.unit,
+                up: node.values[usize::from(!turned)],
+                both: node.values[0] + node.values[1],
+                favours_up: (*h > 0.0) != turned,
+                tied: -(-2.0 * h.abs()).exp_m1(),
+            });
         let bonds = graph.edges().iter().zip(&strengths).filter(|(_, j)| **j != 0.0);
         let bonds =
             bonds.map(|(e, j)| Bond { between: e.between, closed: -(-2.0 * j.abs()).exp_m1() });

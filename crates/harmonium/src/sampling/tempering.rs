@@ -147,15 +147,13 @@ impl Tempering {
     pub(crate) fn over(&self, machine: &Machine, betas: &[f64]) -> Result<Self, Error> {
         let (n, m) = (self.betas.len(), betas.len());
         let n_ladders = self.replicas.n_rows() / n;
-        let mut ladders =
-            Self::new(machine, n_ladders, betas, self.base.clone(), Stream::new(0))?;
+        let mut ladders = Self::new(machine, n_ladders, betas, self.base.clone(), Stream::new(0))?;
         let near = |k: usize| {
             let far = |j: &usize| (self.betas[*j] - betas[k]).abs();
             (0..n).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(0)
         };
         let near: Vec<usize> = (0..m).map(near).collect();
-        let from: Vec<usize> =
-            (0..n_ladders * m).map(|row| row / m * n + near[row % m]).collect();
+        let from: Vec<usize> = (0..n_ladders * m).map(|row| row / m * n + near[row % m]).collect();
         ladders.replicas = self.replicas.select_rows(&from);
         ladders.clamp = self.clamp.select_rows(&from);
         Ok(ladders)

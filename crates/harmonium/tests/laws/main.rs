@@ -12,6 +12,7 @@
 )]
 
 mod bad_input;
+mod clusters;
 mod dbn;
 mod determinism;
 mod diagnostics;

@@ -163,7 +163,7 @@ fn completed_values_are_exact_conditional_means() {
         let holed = Holed::new(&machine, 40);
         let given = holed.array(&machine, TIMES);
         let data = Dataset::from_array(given.view()).unwrap();
-        let completing = Completing { sweeps: 60, seed: 5, ..Completing::default() };
+        let completing = Completing { sweeps: Some(60), seed: 5, ..Completing::default() };
         let model = Model::from(machine.clone());
         let found = model.complete_with(&data, None, &completing, &mut Silent).unwrap();
         let missing = holed.observed.iter().flatten().filter(|held| !**held).count();
@@ -193,7 +193,7 @@ fn a_mask_hides_as_missing_cells_do_and_a_layer_may_be_absent() {
         let mut whole = Holed::new(&machine, 41);
         whole.observed.iter_mut().flatten().for_each(|held| *held = true);
         let mask = holed.array(&machine, 1).mapv(|v| !v.is_nan());
-        let completing = Completing { sweeps: 5, seed: 2, ..Completing::default() };
+        let completing = Completing { sweeps: Some(5), seed: 2, ..Completing::default() };
         let model = Model::from(machine.clone());
         let complete = |data: &Dataset, mask: Option<&Array2<bool>>| {
             let mask = mask.map(|mask| mask.view());
@@ -256,7 +256,7 @@ fn completed_labels_are_class_probabilities() {
     for (name, model) in labelled_machines() {
         let rows = Array2::from_shape_fn((200, 3), |(_, c)| f64::from(u8::from(c == 1)));
         let data = Dataset::from_array(rows.view()).unwrap();
-        let completing = Completing { sweeps: 60, seed: 5, ..Completing::default() };
+        let completing = Completing { sweeps: Some(60), seed: 5, ..Completing::default() };
         let found = model.complete_with(&data, None, &completing, &mut Silent).unwrap().values;
         let machine = model.top();
         let mut one = State::zeros(machine, 1).unwrap();
