@@ -22,6 +22,8 @@ use ndarray::Array2;
 
 /// Sweeps of plain chains at first; by default they double while that promises to help.
 const FIRST_SWEEPS: usize = 1000;
+/// The same with cluster moves, which forget faster.
+const FIRST_CLUSTER_SWEEPS: usize = 200;
 /// Sweeps after which plain chains end in any case.
 const MOST_SWEEPS: usize = 8000;
 
@@ -289,7 +291,8 @@ impl Given<'_> {
         let sampler = Sampler::new(self.model.top().clone(), arithmetic);
         let mut chains = Plain::new(&sampler, self, drawing.n, stream)?;
         let clusters = sweeps.is_none() && chains.add_clusters(self)?;
-        let mut trust = chains.run(sweeps.unwrap_or(FIRST_SWEEPS), listener)?;
+        let first = if clusters { FIRST_CLUSTER_SWEEPS } else { FIRST_SWEEPS };
+        let mut trust = chains.run(sweeps.unwrap_or(first), listener)?;
         while sweeps.is_none() && Plain::may_mix(&trust) && chains.sweeps() < MOST_SWEEPS {
             trust = chains.run(2 * chains.sweeps(), listener)?;
         }

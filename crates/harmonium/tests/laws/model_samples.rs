@@ -13,7 +13,7 @@ use harmonium::{Dataset, Error, Model, Sweeps, exact};
 use ndarray::{Array2, Axis};
 
 /// How often each state of the visible units comes up, in the order of `states`.
-fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64> {
+pub(crate) fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64> {
     let mut counts = vec![0.0; states.len()];
     for row in rows.rows() {
         let row = row.to_vec();
@@ -25,7 +25,11 @@ fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64
 }
 
 /// The visible states that agree with what is held, and their exact probabilities.
-fn visible_states(machine: &Machine, clamp: &Clamp, x: &State) -> (Vec<Vec<f64>>, Vec<f64>) {
+pub(crate) fn visible_states(
+    machine: &Machine,
+    clamp: &Clamp,
+    x: &State,
+) -> (Vec<Vec<f64>>, Vec<f64>) {
     let all = exact::states(machine, clamp, x, 0).unwrap();
     let of = exact::probabilities(machine, &all).unwrap();
     let (mut states, mut p): (Vec<Vec<f64>>, Vec<f64>) = (Vec::new(), Vec::new());
