@@ -26,9 +26,9 @@ const HELP: &str = "usage:
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                bars-and-stripes-dbm, coverage, dbm-start, dbn,
-                                encoder, kill-and-resume, precision, shifter,
-                                tempered, three-ways";
+                                bars-and-stripes-dbm, completing, coverage, dbm-start,
+                                dbn, encoder, kill-and-resume, precision, sampling,
+                                shifter, tempered, three-ways";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();

@@ -6,7 +6,8 @@
 //! $\hat R^2 - 1$ is about $\tau/N$. A sample is the last state of a chain of $4N$ sweeps, so that
 //! $\hat R \le 1.05$ says that the chain was at least forty $\tau$ long and has forgotten where it
 //! started. Chains of different rows that are given have different distributions: they are judged row
-//! by row, and the worst row counts.
+//! by row, and the worst row counts. A row has few chains, the worst of several rows lies farther out,
+//! and twice that $\hat R^2 - 1$ is allowed.
 
 use super::diagnostics::{LEAST_DRAWS, Mixing, Watch};
 use crate::error::Error;
@@ -16,6 +17,8 @@ use std::fmt;
 
 /// Up to this $\hat R$ the last states of chains count as samples.
 pub const R_HAT_OF_SAMPLES: f64 = 1.05;
+/// The same for the worst of several rows, each with few chains.
+pub const R_HAT_OF_ROWS: f64 = 1.1;
 /// Looks at the chains over the second half of their sweeps.
 pub(crate) const LOOKS: usize = 64;
 /// What stands for an $\hat R$ without bound, of chains that never move.
@@ -98,7 +101,7 @@ impl Trust {
 
     /// Of `n` samples that are the last states of as many chains, which were like those watched.
     pub(crate) fn of_last_states(n: usize, worst: &Worst, spacing: usize) -> Self {
-        let mixed = worst.r_hat.is_none_or(|r| r <= R_HAT_OF_SAMPLES);
+        let mixed = worst.is_fine();
         let share = if mixed { 1.0 } else { worst.r_hat.map_or(1.0, |r| r.powi(-2)) };
         Self {
             effective_samples: Some(n as f64 * share),
@@ -109,7 +112,7 @@ impl Trust {
 
     /// Of `n` samples taken one after the other from few chains, whose `draws` were watched.
     pub(crate) fn of_series(n: usize, draws: usize, worst: &Worst, spacing: usize) -> Self {
-        let mixed = worst.r_hat.is_none_or(|r| r <= R_HAT_OF_SAMPLES);
+        let mixed = worst.is_fine();
         let independent = worst.longest.map_or(n as f64, |tau| draws as f64 / tau);
         Self {
             effective_samples: Some(independent.min(n as f64)),
@@ -127,11 +130,6 @@ impl Trust {
         }
     }
 
-    /// Whether a person should be warned.
-    pub fn is_doubtful(&self) -> bool {
-        matches!(self.verdict, Verdict::NotMixed | Verdict::Unknown)
-    }
-
     /// The warning, if there is one, for chains of `sweeps` sweeps.
     pub fn warning(&self, sweeps: usize) -> Option<String> {
         match self.verdict {
@@ -140,8 +138,8 @@ impl Trust {
                 Some(format!("{sweeps} sweeps are too few to say whether the chains have mixed"))
             }
             Verdict::NotMixed => Some(format!(
-                "the chains have not mixed after {sweeps} sweeps: R-hat {:.2} of the {} (at most \
-                 {R_HAT_OF_SAMPLES}); the samples depend on where the chains started and are worth \
+                "the chains have not mixed after {sweeps} sweeps: R-hat {:.2} of the {} (about 1 if \
+                 they had); the samples depend on where the chains started and are worth \
                  about {:.0} independent ones",
                 self.r_hat.unwrap_or(LARGEST_R_HAT),
                 self.scalar.as_deref().unwrap_or("energy"),
@@ -159,6 +157,14 @@ pub(crate) struct Worst {
     pub(crate) r_hat: Option<f64>,
     /// The longest autocorrelation time, in looks.
     pub(crate) longest: Option<f64>,
+    /// The largest $\hat R$ that is allowed.
+    limit: f64,
+}
+
+impl Worst {
+    fn is_fine(&self) -> bool {
+        self.r_hat.is_none_or(|r| r <= self.limit)
+    }
 }
 
 /// Groups of chains, each with a distribution of its own.
@@ -194,7 +200,8 @@ impl Watches {
         if self.looks < LEAST_DRAWS {
             return Ok(None);
         }
-        let mut worst = Worst { name: "energy".into(), r_hat: None, longest: None };
+        let limit = if self.groups.len() > 1 { R_HAT_OF_ROWS } else { R_HAT_OF_SAMPLES };
+        let mut worst = Worst { name: "energy".into(), r_hat: None, longest: None, limit };
         for series in self.groups.iter().flat_map(|g| g.1.series()) {
             let mixing = Mixing::of(&series.chains)?;
             let r_hat = mixing.r_hat.map(|r| r.min(LARGEST_R_HAT));

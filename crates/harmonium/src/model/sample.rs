@@ -10,7 +10,7 @@ use super::tempered::{FEW_ROWS, temper};
 use super::{arithmetic, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::evaluation::verdict::{Trust, Verdict};
+use crate::evaluation::verdict::{R_HAT_OF_SAMPLES, Trust, Verdict};
 use crate::exact::{self, Budget, Query};
 use crate::machine::{Base, Clamp, Layer, MOST_STEPS, Machine, Role, State, check_memory};
 use crate::models::Body;
@@ -134,7 +134,15 @@ pub struct Drawn {
 impl Drawn {
     /// What a person should know about the samples, if anything.
     pub fn warning(&self) -> Option<String> {
-        self.trust.warning(self.sweeps)
+        let agree = self.trust.r_hat.is_none_or(|r| r <= R_HAT_OF_SAMPLES);
+        match self.round_trips {
+            Some(trips) if agree && self.trust.verdict == Verdict::NotMixed => Some(format!(
+                "replicas of parallel tempering came round only {trips} times in {} rounds: what the \
+                 cold end shows may not be all there is",
+                self.sweeps
+            )),
+            _ => self.trust.warning(self.sweeps),
+        }
     }
 }
 

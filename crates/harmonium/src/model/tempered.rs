@@ -66,7 +66,8 @@ pub(super) fn temper(
         base.clone(),
         stream.fork(11),
     )?;
-    let mut ladders = Ladders { sampler, ladders, cold: clamp, stream: stream.fork(12), done: 0 };
+    let mut ladders =
+        Ladders { sampler, replicas: ladders, cold: clamp, stream: stream.fork(12), done: 0 };
     ladders.place(listener)?;
     let collect = Collect { n, per_row, n_rows };
     let most = rounds.unwrap_or_else(|| ladders.affordable().max(2 * n.div_ceil(per_row)));
@@ -76,7 +77,7 @@ pub(super) fn temper(
         if trust.verdict == Verdict::Mixed || total >= most {
             let of: Vec<usize> = (0..n_rows * n).map(|i| i / n * per_row).collect();
             let clamp = ladders.cold.select_rows(&of);
-            let round_trips = ladders.ladders.round_trips();
+            let round_trips = ladders.replicas.round_trips();
             return Ok(Tempered { x, clamp, trust, rounds: total, round_trips });
         }
         total = (2 * total).min(most);
@@ -100,7 +101,7 @@ impl Collect {
 
 struct Ladders<'a> {
     sampler: &'a Sampler,
-    ladders: Tempering,
+    replicas: Tempering,
     /// What is held at the cold ends, a row for each ladder.
     cold: Clamp,
     stream: Stream,
@@ -113,13 +114,13 @@ impl Ladders<'_> {
         let machine = self.sampler.machine();
         for placing in 0..PLACINGS {
             let stream = self.stream.fork(0).fork(placing as u64);
-            let setting = Setting::of(&self.ladders);
-            let mut collapsed = setting.collapsed(self.sampler, &self.ladders)?;
+            let setting = Setting::of(&self.replicas);
+            let mut collapsed = setting.collapsed(self.sampler, &self.replicas)?;
             for k in 0..PLACING_ROUNDS {
-                round(self.sampler, &mut self.ladders, &mut collapsed, stream.fork(k as u64))?;
+                round(self.sampler, &mut self.replicas, &mut collapsed, stream.fork(k as u64))?;
             }
-            let betas = placed(&self.ladders);
-            self.ladders = self.ladders.over(machine, &betas)?;
+            let betas = placed(&self.replicas);
+            self.replicas = self.replicas.over(machine, &betas)?;
             tell(listener, "temperatures", placing as u64 + 1, PLACINGS as u64)?;
         }
         Ok(())
@@ -127,7 +128,7 @@ impl Ladders<'_> {
 
     /// Rounds that the work allows.
     fn affordable(&self) -> usize {
-        let round = self.ladders.replicas().n_rows() as f64 * sweep_cost(self.sampler.machine());
+        let round = self.replicas.replicas().n_rows() as f64 * sweep_cost(self.sampler.machine());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
         let rounds = (WORK / round).clamp(FIRST_ROUNDS as f64, MOST_ROUNDS as f64) as usize;
         rounds
@@ -143,8 +144,8 @@ impl Ladders<'_> {
         let machine = self.sampler.machine();
         let half = (total / 2).max(self.done);
         let spacing = ((total - half) / (4 * LOOKS)).max(1);
-        let setting = Setting::of(&self.ladders);
-        let mut collapsed = setting.collapsed(self.sampler, &self.ladders)?;
+        let setting = Setting::of(&self.replicas);
+        let mut collapsed = setting.collapsed(self.sampler, &self.replicas)?;
         let (mut trips, mut watches) = (0, None);
         let mut samples = State::zeros(machine, collect.n_rows * collect.n)?;
         let mut times = collect.rounds(total - half).into_iter().enumerate().peekable();
@@ -153,18 +154,18 @@ impl Ladders<'_> {
             .collect();
         while self.done < total {
             let stream = self.stream.fork(1).fork(self.done as u64);
-            round(self.sampler, &mut self.ladders, &mut collapsed, stream)?;
+            round(self.sampler, &mut self.replicas, &mut collapsed, stream)?;
             self.done += 1;
             let into = self.done.saturating_sub(half);
             if into == 0 {
-                trips = self.ladders.round_trips();
+                trips = self.replicas.round_trips();
             }
-            let looks = into % spacing == 0 && self.done >= half;
+            let looks = into.is_multiple_of(spacing) && self.done >= half;
             let due = times.peek().is_some_and(|(_, at)| *at <= into) && into > 0;
             if looks || due {
                 let stream = self.stream.fork(2).fork(self.done as u64);
                 let summed = collapsed.as_ref();
-                let x = cold_ends(self.sampler, &self.ladders, summed, &self.cold, stream)?;
+                let x = cold_ends(self.sampler, &self.replicas, summed, &self.cold, stream)?;
                 let watches = match &mut watches {
                     Some(watches) => watches,
                     None => watches.insert(Watches::new(machine, &x, &groups)?),
@@ -184,7 +185,7 @@ impl Ladders<'_> {
         let Some(worst) = watches.worst()? else { return Ok((samples, Trust::unknown())) };
         let n_samples = collect.n * collect.n_rows;
         let mut trust = Trust::of_series(n_samples, watches.draws(), &worst, spacing);
-        let trips = (self.ladders.round_trips() - trips) as f64;
+        let trips = (self.replicas.round_trips() - trips) as f64;
         if trips < LEAST_TRIPS * (collect.per_row * collect.n_rows) as f64 {
             trust.verdict = Verdict::NotMixed;
         }
