@@ -16,6 +16,12 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output.out, args.output.force)?;
     if let Some(errors) = &args.errors {
         Kind::of(errors)?;
+        if *errors == args.output.out {
+            return Err(Failure::new(
+                format!("`{errors}` would hold the values and their errors"),
+                "give `--errors` a file of its own",
+            ));
+        }
         output::check_free(errors, args.output.force)?;
     }
     let mut terminal = Terminal::new(common);

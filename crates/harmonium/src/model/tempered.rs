@@ -70,6 +70,7 @@ pub(super) fn temper(
         Ladders { sampler, replicas: ladders, cold: clamp, stream: stream.fork(12), done: 0 };
     ladders.place(listener)?;
     let collect = Collect { n, per_row, n_rows };
+    let rounds = rounds.map(|rounds| rounds.max(1));
     let most = rounds.unwrap_or_else(|| ladders.affordable().max(2 * n.div_ceil(per_row)));
     let mut total = rounds.unwrap_or_else(|| FIRST_ROUNDS.max(2 * n.div_ceil(per_row)).min(most));
     loop {
@@ -81,21 +82,6 @@ pub(super) fn temper(
             return Ok(Tempered { x, clamp, trust, rounds: total, round_trips });
         }
         total = (2 * total).min(most);
-    }
-}
-
-/// Which cold ends become samples.
-struct Collect {
-    n: usize,
-    per_row: usize,
-    n_rows: usize,
-}
-
-impl Collect {
-    /// Rounds of a window of `window` at which samples are taken.
-    fn rounds(&self, window: usize) -> Vec<usize> {
-        let times = self.n.div_ceil(self.per_row);
-        (1..=times).map(|k| (k * window / times).max(1)).collect()
     }
 }
 
@@ -143,74 +129,101 @@ impl Ladders<'_> {
     ) -> Result<(State, Trust), Error> {
         let machine = self.sampler.machine();
         let half = (total / 2).max(self.done);
-        let spacing = ((total - half) / (4 * LOOKS)).max(1);
         let setting = Setting::of(&self.replicas);
         let mut collapsed = setting.collapsed(self.sampler, &self.replicas)?;
-        let (mut trips, mut watches) = (0, None);
-        let mut samples = State::zeros(machine, collect.n_rows * collect.n)?;
-        let mut times = collect.rounds(total - half).into_iter().enumerate().peekable();
-        let groups: Vec<Vec<usize>> = (0..collect.n_rows)
-            .map(|row| (row * collect.per_row..(row + 1) * collect.per_row).collect())
-            .collect();
+        let mut window = Window::new(machine, collect, total - half)?;
+        let mut trips = self.replicas.round_trips();
         while self.done < total {
             let stream = self.stream.fork(1).fork(self.done as u64);
             round(self.sampler, &mut self.replicas, &mut collapsed, stream)?;
             self.done += 1;
-            let into = self.done.saturating_sub(half);
-            if into == 0 {
+            if self.done <= half {
                 trips = self.replicas.round_trips();
-            }
-            let looks = into.is_multiple_of(spacing) && self.done >= half;
-            let due = times.peek().is_some_and(|(_, at)| *at <= into) && into > 0;
-            if looks || due {
+            } else if window.wants(self.done - half) {
                 let stream = self.stream.fork(2).fork(self.done as u64);
                 let summed = collapsed.as_ref();
                 let x = cold_ends(self.sampler, &self.replicas, summed, &self.cold, stream)?;
-                let watches = match &mut watches {
-                    Some(watches) => watches,
-                    None => watches.insert(Watches::new(machine, &x, &groups)?),
-                };
-                if looks {
-                    watches.look(machine, &x)?;
-                }
-                while let Some((k, _)) = times.next_if(|(_, at)| *at <= into) {
-                    collect.take(machine, k, &x, &mut samples)?;
-                }
+                window.take(machine, self.done - half, &x)?;
             }
             if self.done.is_multiple_of(16) || self.done == total {
                 tell(listener, "tempering", self.done as u64, total as u64)?;
             }
         }
-        let Some(watches) = watches else { return Ok((samples, Trust::unknown())) };
-        let Some(worst) = watches.worst()? else { return Ok((samples, Trust::unknown())) };
-        let n_samples = collect.n * collect.n_rows;
-        let mut trust = Trust::of_series(n_samples, watches.draws(), &worst, spacing);
-        let trips = (self.replicas.round_trips() - trips) as f64;
-        if trips < LEAST_TRIPS * (collect.per_row * collect.n_rows) as f64 {
-            trust.verdict = Verdict::NotMixed;
-        }
-        Ok((samples, trust))
+        window.judged(self.replicas.round_trips() - trips)
     }
 }
 
-impl Collect {
-    /// Takes the cold ends `x` as the samples of time `k`.
-    fn take(
-        &self,
-        machine: &Machine,
-        k: usize,
-        x: &State,
-        samples: &mut State,
-    ) -> Result<(), Error> {
-        for ladder in 0..x.n_rows() {
-            let (row, place) = (ladder / self.per_row, k * self.per_row + ladder % self.per_row);
-            if place < self.n {
-                for l in machine.layer_ids() {
-                    samples.set_row(l, row * self.n + place, x.row(l, ladder))?;
+/// How many samples come from the cold ends.
+struct Collect {
+    n: usize,
+    per_row: usize,
+    n_rows: usize,
+}
+
+/// What is gathered over the second half of the rounds.
+struct Window<'c> {
+    collect: &'c Collect,
+    /// Rounds between two looks.
+    spacing: usize,
+    watches: Option<Watches>,
+    samples: State,
+    /// Rounds at which samples are taken, and how many of them are over.
+    due: Vec<usize>,
+    taken: usize,
+}
+
+impl<'c> Window<'c> {
+    fn new(machine: &Machine, collect: &'c Collect, rounds: usize) -> Result<Self, Error> {
+        let times = collect.n.div_ceil(collect.per_row);
+        Ok(Self {
+            collect,
+            spacing: (rounds / (4 * LOOKS)).max(1),
+            watches: None,
+            samples: State::zeros(machine, collect.n_rows * collect.n)?,
+            due: (1..=times).map(|k| (k * rounds / times).max(1)).collect(),
+            taken: 0,
+        })
+    }
+
+    /// Whether a round of the window is looked at.
+    fn wants(&self, round: usize) -> bool {
+        round.is_multiple_of(self.spacing) || self.due.get(self.taken).is_some_and(|d| *d <= round)
+    }
+
+    /// Looks at the cold ends `x`, and takes samples that are due.
+    fn take(&mut self, machine: &Machine, round: usize, x: &State) -> Result<(), Error> {
+        let &Collect { n, per_row, n_rows } = self.collect;
+        if round.is_multiple_of(self.spacing) {
+            let rows = |row: usize| (row * per_row..(row + 1) * per_row).collect();
+            let groups: Vec<Vec<usize>> = (0..n_rows).map(rows).collect();
+            let watches = match &mut self.watches {
+                Some(watches) => watches,
+                none => none.insert(Watches::new(machine, x, &groups)?),
+            };
+            watches.look(machine, x)?;
+        }
+        while self.due.get(self.taken).is_some_and(|due| *due <= round) {
+            for ladder in 0..x.n_rows() {
+                let place = self.taken * per_row + ladder % per_row;
+                for l in machine.layer_ids().filter(|_| place < n) {
+                    self.samples.set_row(l, ladder / per_row * n + place, x.row(l, ladder))?;
                 }
             }
+            self.taken += 1;
         }
         Ok(())
+    }
+
+    /// The samples and their verdict, if replicas came round `trips` times in the window.
+    fn judged(self, trips: u64) -> Result<(State, Trust), Error> {
+        let Some(watches) = self.watches else { return Ok((self.samples, Trust::unknown())) };
+        let Some(worst) = watches.worst()? else { return Ok((self.samples, Trust::unknown())) };
+        let Collect { n, per_row, n_rows } = self.collect;
+        let mut trust = Trust::of_series(n * n_rows, watches.draws(), &worst, self.spacing);
+        if (trips as f64) < LEAST_TRIPS * (per_row * n_rows) as f64 {
+            trust.verdict = Verdict::NotMixed;
+        }
+        Ok((self.samples, trust))
     }
 }
 
