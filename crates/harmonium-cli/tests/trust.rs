@@ -85,8 +85,8 @@ fn equal_rows_are_completed_alike_and_errors_are_written() {
     let largest = errors.iter().flatten().copied().fold(0.0, f64::max);
     assert_eq!(found["largest_error"].as_f64(), Some(largest));
     assert!(largest > 0.0 && largest <= 0.02, "an error of {largest}");
-    for (row, errors) in values.iter().zip(&errors) {
-        assert_eq!((row, errors), (&values[0], &errors[0]), "equal rows");
+    for (row, of_row) in values.iter().zip(&errors) {
+        assert_eq!((row, of_row), (&values[0], &errors[0]), "equal rows");
     }
     for ((v, t), e) in values[0].iter().zip(&truth[0]).zip(&errors[0]) {
         assert!((v - t).abs() <= 5.0 * e + 1e-6, "{v} ± {e} is not {t}");
