@@ -134,10 +134,11 @@ fn learn(
     let train_score = model.score(train_set, Method::Exact)?;
     let drawing = Drawing {
         n: 2 * TILES,
-        sweeps: SWEEPS,
+        sweeps: Some(SWEEPS),
         seed: common.seed(),
         show: Show::Means,
         arithmetic: common.arithmetic(),
+        ..Drawing::default()
     };
     let drawn = model.freely().draw(&drawing, terminal)?.values;
     let samples = drawn.rows().into_iter().map(|row| row.to_vec()).collect();

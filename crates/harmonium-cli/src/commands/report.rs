@@ -44,8 +44,9 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     let (seed, arithmetic) = (common.seed(), common.arithmetic());
     let train = data.as_ref().map(|inputs| &inputs.data.dataset);
     let held_out = data.as_ref().and_then(Inputs::validation).or(train);
-    let Portrait { filters, weights, activities, data_samples, model_samples } =
+    let Portrait { filters, weights, activities, data_samples, model_samples, warning } =
         model.portrait(train, seed, arithmetic, &mut terminal)?;
+    notes.extend(warning.map(|text| format!("samples shown here: {text}")));
     let mut evidence = Evidence {
         result: Some(model.about.epoch),
         data_samples,

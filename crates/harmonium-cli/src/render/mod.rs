@@ -21,6 +21,11 @@ pub(crate) fn aside(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", plain(text));
 }
 
+/// Warns of a result that may be wrong, on stderr.
+pub(crate) fn warn(text: &str) {
+    aside(&format!("warning: {text}"));
+}
+
 /// The text with control characters written out, as `\u{1b}`; lines stay lines.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let raw = |c: char| c.is_control() && c != '\n';

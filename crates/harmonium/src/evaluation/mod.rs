@@ -14,3 +14,4 @@ pub mod pseudo;
 pub mod row_sums;
 pub mod two_sample;
 pub mod validation;
+pub mod verdict;

@@ -298,7 +298,7 @@ fn checked(
 }
 
 /// Sets of rows that hold the same units at the same values, in the order of their first row.
-fn equal_rows(machine: &Machine, clamp: &Clamp, x: &State) -> Vec<Vec<usize>> {
+pub(crate) fn equal_rows(machine: &Machine, clamp: &Clamp, x: &State) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     let mut set_of: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
     for row in 0..x.n_rows() {

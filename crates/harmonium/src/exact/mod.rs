@@ -27,6 +27,7 @@ mod way;
 
 pub use budget::Budget;
 pub(crate) use budget::costs_little;
+pub(crate) use conditional::equal_rows;
 pub use conditional::{
     By, Cost, Query, conditional_means, conditional_means_with, conditional_samples,
     conditional_samples_with, cost, log_sums_with,

@@ -16,6 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod averages;
+mod chains;
 mod classify;
 mod complete;
 mod diagnose;
@@ -26,18 +28,20 @@ mod named;
 mod portrait;
 mod sample;
 mod score;
+mod tempered;
 mod train;
 mod units;
 
+pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
-pub use complete::{Completed, Completing};
+pub use complete::{Completed, Completing, Filling};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
 pub use judge::Judging;
 pub use named::{is_named, is_uai};
 pub use portrait::{Filters, Portrait};
-pub use sample::{Drawing, Drawn, Show, Sweeps};
+pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};
 pub use units::{fitting_binarize, fitting_units};

@@ -47,6 +47,8 @@ pub struct Portrait {
     pub data_samples: Vec<Vec<f64>>,
     /// Some samples of the model, as means.
     pub model_samples: Vec<Vec<f64>>,
+    /// What a person should know about those samples, if anything.
+    pub warning: Option<String>,
 }
 
 impl Model {
@@ -77,17 +79,24 @@ impl Model {
         });
         let drawing = Drawing {
             n: SAMPLES,
-            sweeps: affordable_sweeps(self.top()),
+            sweeps: Some(affordable_sweeps(self.top())),
             seed,
             show: Show::Means,
             arithmetic: Some(arithmetic.unwrap_or(Arithmetic::F32)),
+            ..Drawing::default()
         };
-        let drawn = self.freely().draw(&drawing, listener)?.values;
+        let drawn = self.freely().draw(&drawing, listener)?;
         Ok(Portrait {
             filters: filters.collect(),
             weights: weights(&chain),
             data_samples: rows.map(|rows| self.seen_rows(&rows)).transpose()?.unwrap_or_default(),
-            model_samples: drawn.rows().into_iter().map(|row| row.to_vec()[..n].to_vec()).collect(),
+            model_samples: drawn
+                .values
+                .rows()
+                .into_iter()
+                .map(|row| row.to_vec()[..n].to_vec())
+                .collect(),
+            warning: drawn.warning(),
             activities,
         })
     }

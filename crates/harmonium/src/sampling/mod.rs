@@ -9,6 +9,7 @@
 mod ancestral;
 mod annealing;
 mod chains;
+mod clusters;
 mod collapsed;
 mod fast_mean_field;
 mod gibbs;
@@ -24,6 +25,7 @@ mod walk;
 pub use crate::machine::Clamp;
 pub use ancestral::{DbnSampler, DbnState, Pass};
 pub use chains::{Chains, independent};
+pub use clusters::Clusters;
 pub use inference::{Inference, posterior_factorises};
 pub use labelled::{ClassSums, Label};
 pub use mean_field::{Convergence, MeanField};

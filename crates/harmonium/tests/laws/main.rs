@@ -14,6 +14,7 @@
 mod bad_input;
 mod baselines;
 mod classify;
+mod clusters;
 mod dbn;
 mod determinism;
 mod diagnostics;
@@ -32,6 +33,7 @@ mod log_partition;
 mod machines;
 mod model;
 mod model_dbn;
+mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;

@@ -66,7 +66,14 @@ fn samples_have_the_probabilities_of_the_network() {
         assert_distributed(name, &counts(&states, &samples), &p);
         // Means given the hidden units average to the same marginals.
         let arithmetic = Some(Arithmetic::F64);
-        let drawing = Drawing { n: 3000, sweeps: 60, seed: 2, show: Show::Means, arithmetic };
+        let drawing = Drawing {
+            n: 3000,
+            sweeps: Some(60),
+            seed: 2,
+            show: Show::Means,
+            arithmetic,
+            ..Drawing::default()
+        };
         let means = model.freely().draw(&drawing, &mut Silent).unwrap().values;
         for c in 0..dbn.layer(0).len() {
             let expected: f64 = states.iter().zip(&p).map(|(v, p)| v[c] * p).sum();
