@@ -8,6 +8,7 @@
 
 mod ancestral;
 mod annealing;
+mod bennett;
 mod chains;
 mod collapsed;
 mod fast_mean_field;
@@ -31,5 +32,6 @@ pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};
 
 pub(crate) use ancestral::Way;
+pub(crate) use bennett::bennett;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use inference::free_layers;
