@@ -267,6 +267,7 @@ mod tests {
             gradient_norm: 0.5,
             update_ratio: 0.07,
             convergence: Some(convergence),
+            rollback: None,
         };
         let mut epoch = Epoch::new(2, 0.03, &report);
         epoch.measuring_seconds = Some(0.002);

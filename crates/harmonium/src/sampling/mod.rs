@@ -9,6 +9,7 @@
 mod ancestral;
 mod annealing;
 mod bennett;
+mod bridge;
 mod chains;
 mod collapsed;
 mod fast_mean_field;
@@ -16,10 +17,12 @@ mod gibbs;
 mod inference;
 mod labelled;
 mod lateral_bits;
+mod marginal;
 mod mean_field;
 mod packed;
 mod sampler;
 mod tempering;
+mod trajectory;
 mod walk;
 
 pub use crate::machine::Clamp;
@@ -30,8 +33,11 @@ pub use labelled::{Label, TopSums};
 pub use mean_field::{Convergence, MeanField};
 pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};
+pub use trajectory::TrackedLogPartition;
 
 pub(crate) use ancestral::Way;
 pub(crate) use bennett::bennett;
+pub(crate) use bridge::Bridge;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use inference::free_layers;
+pub(crate) use trajectory::{Extent, Rung, Trajectory};
