@@ -64,8 +64,7 @@ impl Snapshot {
         for (c, values) in machine.couplings_mut().iter_mut().zip(stored) {
             c.weights.entries_mut().copy_from_slice(&values);
         }
-        let constant = self.get(&format!("{prefix}.constant"), 1)?[0] - machine.constant();
-        machine.add_to_constant(constant);
+        machine.set_constant(self.get(&format!("{prefix}.constant"), 1)?[0]);
         Ok(())
     }
 

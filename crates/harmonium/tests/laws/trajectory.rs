@@ -50,7 +50,7 @@ fn at_exact_samples(
     let mut snapshot = Snapshot::default();
     let mut probe = TrajectoryTempered::new(TrajectorySettings::of(2), Arithmetic::F64).unwrap();
     let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
-    let batch = Batch::from_rows(machine, n_visible(machine), &[]).unwrap();
+    let batch = nothing(machine);
     let context = Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(0) };
     probe.estimate(&context).unwrap();
     let begun = probe.export(machine);
@@ -89,6 +89,14 @@ fn at_exact_samples(
         }
     }
     snapshot
+}
+
+/// A batch for estimators that do not look at it.
+fn nothing(machine: &Machine) -> Batch {
+    let x = some_states(machine, 1, 0);
+    let visible = machine.visible_layers().into_iter();
+    let row: Vec<f64> = visible.flat_map(|l| x.row(l, 0).to_vec()).collect();
+    Batch::from_rows(machine, row.len(), &row).unwrap()
 }
 
 fn n_visible(machine: &Machine) -> usize {
@@ -151,7 +159,7 @@ fn exchanges_leave_all_distributions_where_they_are() {
         let begun = at_exact_samples(&machine, &frozen, (n, blocks), Stream::new(m as u64));
         ladder.import(&machine, &begun).unwrap();
         let sampler = Sampler::new(machine.clone(), arithmetic);
-        let batch = Batch::from_rows(&machine, n_visible(&machine), &[]).unwrap();
+        let batch = nothing(&machine);
         for step in 0..6 {
             let stream = Stream::new(7).fork(step);
             let context = Context { sampler: &sampler, batch: &batch, k: 1, stream };
@@ -198,7 +206,7 @@ fn exchanges_are_accepted_as_often_as_enumeration_says() {
             at_exact_samples(&machine, std::slice::from_ref(&low), (n, 1), Stream::new(3));
         ladder.import(&machine, &begun).unwrap();
         let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
-        let batch = Batch::from_rows(&machine, n_visible(&machine), &[]).unwrap();
+        let batch = nothing(&machine);
         let context =
             Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(4) };
         ladder.estimate(&context).unwrap();
@@ -329,15 +337,14 @@ fn what_goes_too_far_is_undone() {
             let later = undone.rates.iter().find(|(s, _)| *s == step + 1);
             assert!(later.is_none_or(|(_, rate)| *rate == 30.0 * factor), "{precision:?}");
         }
-        // The steps that stood were small enough to follow.
-        let last = undone.steps.last().unwrap().0;
-        assert!(last < 50, "{precision:?}: still undone at step {last}");
-        assert_eq!(run().0, first, "{precision:?}");
+        // Rates soon are small enough: 30 is halved 15 times on the way to 0.001.
+        assert!(undone.steps.len() < 15, "{precision:?}: {:?}", undone.steps);
+        assert!(run().0 == first, "{precision:?}");
         // Stopped where it was undone, before and after, it goes on alike.
         for checkpoint in &undone.checkpoints {
             let mut resumed = Trainer::resume(checkpoint, &data, &plan).unwrap();
             resumed.run(&mut []).unwrap();
-            assert_eq!(resumed.checkpoint(), first, "{precision:?}");
+            assert!(resumed.checkpoint() == first, "{precision:?}");
         }
     }
 }
