@@ -27,6 +27,18 @@ pub enum Event {
     },
     /// An epoch ended.
     Epoch(Box<Epoch>),
+    /// Updates went too far for the chains to follow, and training went back to the machine that was
+    /// frozen last.
+    RolledBack {
+        /// Updates done, those of earlier stages included.
+        step: u64,
+        /// The share of exchanges with that machine that were still accepted.
+        acceptance: f64,
+        /// What the learning rate is multiplied with from now on.
+        rate_factor: f64,
+        /// Time since the start of the run, in seconds.
+        seconds: f64,
+    },
     /// All epochs are done.
     Finished {
         /// Time since the start of the run, in seconds.
@@ -218,7 +230,7 @@ mod tests {
     use crate::training::{Measurement, MetricName, On};
 
     /// Lines as runs have written them since the first version.
-    const LINES: [&str; 10] = [
+    const LINES: [&str; 11] = [
         r#"{"event":"started","rows":1797}"#,
         r#"{"epoch":1,"event":"pretraining","gradient_norm":2.5,"layer":"hidden1","learning_rate":0.01,"seconds":0.25,"stage":1,"stages":2,"update_ratio":0.003}"#,
         r#"{"event":"stage","stage":"layer 1"}"#,
@@ -228,6 +240,7 @@ mod tests {
         r#"{"bound.train":-31.0,"event":"finished","importance.train":-30.5,"seconds":2.0}"#,
         r#"{"event":"finished","seconds":2.0}"#,
         r#"{"event":"stopped","reason":"log_likelihood.valid has not risen above -20.0000 since epoch 3","seconds":2.0}"#,
+        r#"{"acceptance":0.03,"event":"rolled_back","rate_factor":0.5,"seconds":1.0,"step":7}"#,
         r#"{"event":"diverged","reason":"the gradient holds a number that is not finite","seconds":2.0}"#,
     ];
 

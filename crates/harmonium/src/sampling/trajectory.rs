@@ -50,6 +50,8 @@ pub struct TrackedLogPartition {
     pub std_error: f64,
     /// Frozen machines between the factorised one and this one.
     pub rungs: usize,
+    /// The share of exchanges between the last of them and this one that are accepted.
+    pub acceptance: f64,
 }
 
 /// How many samples of each frozen machine there are.
@@ -323,7 +325,9 @@ impl Trajectory {
             *i -= logistic(ratio.log - u + shift) / ratio.slope;
         }
         log_z += ratio.log;
-        Ok(TrackedLogPartition { log_z, std_error: spread(&influence), rungs: self.rungs.len() })
+        let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
+        let (std_error, rungs) = (spread(&influence), self.rungs.len());
+        Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance })
     }
 
     /// The machine that was frozen last, and the block of its samples whose turn it is.

@@ -426,7 +426,7 @@ impl Plan {
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
             Rule::Ptt => {
-                let arithmetic = self.arithmetic(machine);
+                let arithmetic = self.arithmetic(machine, rows);
                 Box::new(TrajectoryTempered::new(self.trajectory(), arithmetic)?)
             }
             Rule::Exact => Box::new(ExactModel),
