@@ -27,7 +27,7 @@ const HELP: &str = "usage:
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
                                 bars-and-stripes-dbm, coverage, dbm-start, dbn,
-                                encoder, kill-and-resume, precision, shifter,
+                                encoder, kill-and-resume, precision, ptt, shifter,
                                 tempered, three-ways";
 
 fn main() -> ExitCode {

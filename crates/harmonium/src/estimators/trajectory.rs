@@ -8,9 +8,7 @@
 //! learning rate.
 
 use super::deferred::deferrable;
-use super::{
-    Context, Deferred, Deferring, Estimator, Retreat, Side, Snapshot, last_free_block,
-};
+use super::{Context, Deferred, Deferring, Estimator, Retreat, Side, Snapshot, last_free_block};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Base, Machine, State, check_memory, filled};
@@ -134,8 +132,7 @@ impl TrajectoryTempered {
         let Context { sampler, k, stream, .. } = *context;
         let machine = sampler.machine();
         let base = Base::of_biases(machine);
-        let mut ladder =
-            Trajectory::new(machine, base, self.settings.extent(), self.arithmetic)?;
+        let mut ladder = Trajectory::new(machine, base, self.settings.extent(), self.arithmetic)?;
         let x = ladder.reach(machine, self.settings.freeze_below, k, stream.fork(0))?;
         Ok((Chains::from_state(x), ladder))
     }

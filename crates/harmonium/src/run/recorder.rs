@@ -15,8 +15,8 @@ use crate::evaluation::monitor::Monitor;
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
-    Best, Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Rollback,
-    Stage, Stop, View, drive,
+    Best, Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On,
+    Rollback, Stage, Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde_json::{Value, json};

@@ -127,9 +127,9 @@ mod tests {
     fn acceptance_is_the_mean_over_all_pairs() {
         let (lower, upper) = (normals(13, 0), normals(7, 1));
         let weights: Vec<f64> = (1..=7).map(f64::from).collect();
-        let pairs = lower.iter().flat_map(|a| {
-            upper.iter().zip(&weights).map(move |(b, w)| w * (a - b).exp().min(1.0))
-        });
+        let pairs = lower
+            .iter()
+            .flat_map(|a| upper.iter().zip(&weights).map(move |(b, w)| w * (a - b).exp().min(1.0)));
         let expected = pairs.sum::<f64>() / (13.0 * weights.iter().sum::<f64>());
         assert!((acceptance(&lower, &upper, &weights) - expected).abs() < 1e-12);
         assert_eq!(acceptance(&[2.0], &[2.0, 1.0], &[1.0, 1.0]), 1.0);

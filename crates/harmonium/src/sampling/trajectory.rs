@@ -162,8 +162,7 @@ impl Trajectory {
         let mut share = 1.0;
         for _ in 0..HALVINGS {
             let beta = from + share * (1.0 - from);
-            let sampler =
-                Sampler::new(machine.temper(&self.ground.base, beta)?, self.arithmetic);
+            let sampler = Sampler::new(machine.temper(&self.ground.base, beta)?, self.arithmetic);
             let above = Marginal::of(sampler.machine())?.log_densities(&sampler, &mut samples);
             let u: Vec<f64> = above.iter().zip(&below).map(|(a, b)| a - b).collect();
             let most = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -212,7 +211,8 @@ impl Trajectory {
         let n_blocks = self.extent.blocks;
         for round in 0..settling + n_blocks {
             let stream = stream.fork(round as u64);
-            let mut fresh = if self.rungs.is_empty() { Some(self.draw(stream.fork(0))?) } else { None };
+            let mut fresh =
+                if self.rungs.is_empty() { Some(self.draw(stream.fork(0))?) } else { None };
             let (low, low_marginal, block) = match self.rungs.last_mut() {
                 Some(rung) => {
                     let block = &mut rung.blocks[round % n_blocks];

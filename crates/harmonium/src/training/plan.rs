@@ -390,7 +390,11 @@ impl Plan {
         check_memory(bytes, || match self.rule {
             Rule::Pt => format!("{} chains of {} replicas", self.chains, self.replicas),
             Rule::Ptt => {
-                format!("{} chains and {} samples of each frozen machine", self.chains, self.trajectory().reservoir)
+                format!(
+                    "{} chains and {} samples of each frozen machine",
+                    self.chains,
+                    self.trajectory().reservoir
+                )
             }
             _ => format!("{} chains", self.chains),
         })

@@ -494,15 +494,13 @@ fn recenter(machine: &mut Machine, means: &[Vec<f64>], rate: f64) -> Result<(), 
 impl Learner for Trainer<'_> {
     fn step(&mut self) -> Result<StepReport, Error> {
         if self.reduce.is_some() && self.plan.rule == Rule::Ptt {
-            let range = "pcd, cd or pt where several learners average: each would go back by itself";
+            let range =
+                "pcd, cd or pt where several learners average: each would go back by itself";
             return Err(Error::Setting { name: "rule", value: "ptt".into(), range });
         }
         self.present();
-        let mut report = if self.learner.is_some() {
-            self.step_in_engine()?
-        } else {
-            self.step_by_moments()?
-        };
+        let mut report =
+            if self.learner.is_some() { self.step_in_engine()? } else { self.step_by_moments()? };
         report.rollback = self.follow_retreat();
         Ok(report)
     }

@@ -138,7 +138,7 @@ fn sampling_estimators_agree_with_exact_ones() {
         let mut sides: Vec<(&str, Box<dyn Estimator>, &Moments)> = vec![
             ("gibbs", Box::new(ClampedGibbs::new(40)), &posterior),
             ("pt", Box::new(Tempered::new(8, 4).unwrap()), &model),
-            ("ptt", Box::new(trajectory(8)), &model),
+            ("ptt", Box::new(trajectory(40)), &model),
         ];
         for (which, estimator, exact) in &mut sides {
             // Independent repetitions: the first steps of a tempered ladder are left out.

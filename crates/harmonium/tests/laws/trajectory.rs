@@ -4,9 +4,7 @@
 use crate::machines::{all, discrete, every_state, extent, key, named, some_states};
 use crate::statistics::assert_distributed;
 use harmonium::engine::Arithmetic;
-use harmonium::estimators::{
-    Context, Estimator, Snapshot, TrajectorySettings, TrajectoryTempered,
-};
+use harmonium::estimators::{Context, Estimator, Snapshot, TrajectorySettings, TrajectoryTempered};
 use harmonium::machine::{Base, Batch, LayerId, Machine, State};
 use harmonium::models::Rbm;
 use harmonium::optim::Schedule;
@@ -64,8 +62,7 @@ fn at_exact_samples(
     for (i, rung) in frozen.iter().enumerate() {
         let at = format!("rung.{i}");
         for layer in rung.layers() {
-            let values =
-                [("bias", &layer.bias), ("offset", &layer.offset), ("own", &layer.own)];
+            let values = [("bias", &layer.bias), ("offset", &layer.offset), ("own", &layer.own)];
             for (what, values) in values {
                 snapshot.insert(format!("{at}.machine.{}.{what}", layer.name), values.clone());
             }
@@ -195,25 +192,18 @@ fn exchanges_are_accepted_as_often_as_enumeration_says() {
         let base = Base::of_biases(&machine);
         let low = machine.temper(&base, 0.5).unwrap();
         let n = extent(3_000, 10_000);
-        let settings = TrajectorySettings {
-            chains: n,
-            reservoir: n,
-            freeze_below: 1e-9,
-            retreat_below: 0.0,
-        };
+        let settings =
+            TrajectorySettings { chains: n, reservoir: n, freeze_below: 1e-9, retreat_below: 0.0 };
         let mut ladder = TrajectoryTempered::new(settings, Arithmetic::F64).unwrap();
-        let begun =
-            at_exact_samples(&machine, std::slice::from_ref(&low), (n, 1), Stream::new(3));
+        let begun = at_exact_samples(&machine, std::slice::from_ref(&low), (n, 1), Stream::new(3));
         ladder.import(&machine, &begun).unwrap();
         let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
         let batch = nothing(&machine);
-        let context =
-            Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(4) };
+        let context = Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(4) };
         ladder.estimate(&context).unwrap();
         // What is left when the layers of the first block are summed out.
         let first = machine.schedule().remove(0);
-        let summed: Vec<LayerId> =
-            first.into_iter().filter(|&l| !machine.has_lateral(l)).collect();
+        let summed: Vec<LayerId> = first.into_iter().filter(|&l| !machine.has_lateral(l)).collect();
         let states = every_state(&machine);
         let minus = |m: &Machine| -> Vec<f64> {
             let log_z = exact::log_partition(m).unwrap();
