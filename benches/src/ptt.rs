@@ -152,7 +152,7 @@ impl Problem<'_> {
             Some(x) => {
                 let machine = watched.sampler.machine();
                 let sums = sums(machine, &x.clone(), 0)?;
-                let rows = self.sums(machine, train, 1000)?;
+                let rows = first_sums(machine, train, 1000)?;
                 let mean = |sums: &Sums| sums.rows.iter().sum::<f64>() / sums.rows.len() as f64;
                 format!("{:+7.2}", mean(&rows) - mean(&sums))
             }
@@ -162,7 +162,7 @@ impl Problem<'_> {
         let feed = Feed::of(machine, train)?;
         let settings = Settings { means: Some(feed.means().concat()), ..Settings::default() };
         let log_z = log_partition(machine, &settings, &mut |_, _| {})?;
-        let rows = self.sums(machine, test, self.rows)?;
+        let rows = first_sums(machine, test, self.rows)?;
         let found = likelihood::estimate(&rows, &vec![1.0; rows.rows.len()], &log_z);
         let ladder = tracked.map_or(String::new(), |t| ladder(&t, &log_z));
         println!(
@@ -171,18 +171,18 @@ impl Problem<'_> {
         );
         Ok(())
     }
+}
 
-    /// Sums of the first `n` rows of a set.
-    fn sums(&self, machine: &Machine, data: &Dataset, n: usize) -> Fallible<Sums> {
-        let feed = Feed::of(machine, data)?;
-        let n = n.min(data.n_rows());
-        let mut all = Sums::none();
-        for first in (0..n).step_by(TOGETHER) {
-            let batch = feed.batch(first..(first + TOGETHER).min(n), Stream::new(0));
-            all.extend(sums(machine, &batch.to_state(machine)?, first)?);
-        }
-        Ok(all)
+/// Sums of the first `n` rows of a set.
+fn first_sums(machine: &Machine, data: &Dataset, n: usize) -> Fallible<Sums> {
+    let feed = Feed::of(machine, data)?;
+    let n = n.min(data.n_rows());
+    let mut all = Sums::none();
+    for first in (0..n).step_by(TOGETHER) {
+        let batch = feed.batch(first..(first + TOGETHER).min(n), Stream::new(0));
+        all.extend(sums(machine, &batch.to_state(machine)?, first)?);
     }
+    Ok(all)
 }
 
 /// $\ln\sum_h e^{-E}$ of each row.

@@ -143,8 +143,8 @@ impl TrajectoryTempered {
         let (mut chains, mut ladder) = self.started(context)?;
         let x = chains.state_mut();
         self.acceptance = ladder.round(sampler, x, k, stream.fork(2))?;
-        // Written so that no number at all counts as too far.
-        self.too_far = !(self.acceptance >= self.settings.retreat_below);
+        // Energies that are not finite count as too far.
+        self.too_far = self.acceptance.is_nan() || self.acceptance < self.settings.retreat_below;
         if self.too_far {
             self.retreats += 1;
             if let Some((_, samples)) = ladder.last() {

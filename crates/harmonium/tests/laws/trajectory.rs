@@ -25,7 +25,7 @@ fn stored(machine: &Machine, l: LayerId, values: &[f64]) -> Vec<f64> {
     let on = bits.scale + bits.shift;
     let word = |some: &[f64]| {
         let set = some.iter().enumerate().filter(|(_, x)| **x == on);
-        set.map(|(i, _)| 2_f64.powi(i as i32)).sum::<f64>()
+        set.map(|(i, _)| (1_u64 << i) as f64).sum::<f64>()
     };
     values.chunks(48).map(word).collect()
 }
@@ -322,7 +322,7 @@ fn what_goes_too_far_is_undone() {
         let (first, undone) = run();
         assert!(undone.steps.len() > 2, "{precision:?}: {:?}", undone.steps);
         for (i, &(step, factor, acceptance)) in undone.steps.iter().enumerate() {
-            assert_eq!(factor, 0.5_f64.powi(i as i32 + 1), "{precision:?}");
+            assert_eq!(factor, 1.0 / (2_u64 << i) as f64, "{precision:?}");
             assert!(acceptance < 0.1, "{precision:?}: {acceptance}");
             let later = undone.rates.iter().find(|(s, _)| *s == step + 1);
             assert!(later.is_none_or(|(_, rate)| *rate == 30.0 * factor), "{precision:?}");
