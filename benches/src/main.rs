@@ -19,6 +19,7 @@ mod machine;
 mod peers;
 mod precision;
 mod products;
+mod ptt;
 mod report;
 mod sampling;
 mod scaling;
@@ -58,12 +59,13 @@ fn main() -> ExitCode {
         ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "encoder"] => encoder::run(),
         ["reproduce", "precision"] => precision::run(),
+        ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
              reproduce bars-and-stripes, bars-and-stripes-dbm, completing, coverage, dbm-start, dbn, \
-             encoder, precision, sampling, shifter, tempered, three-ways"
+             encoder, precision, ptt, sampling, shifter, tempered, three-ways"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -249,6 +249,7 @@ fn every_model_and_kind_of_unit_trains() {
         "rbm kinds.csv --hidden 3 --visible categorical",
         "rbm digits --hidden 5 --visible gaussian --rule cd --optimizer adam",
         "rbm bars-and-stripes:2 --hidden 3 --rule pt --replicas 3 --k 1:3 --decay 1@0,0.1@2",
+        "rbm bars-and-stripes:2 --hidden 3 --rule ptt --chains 20 --reservoir 60 --freeze-below 0.4 --rollback-below 0.2",
     ]
     .iter()
     .enumerate()

@@ -121,8 +121,8 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<usize>,
-    /// The model side: persistent chains, chains from the data, tempered chains, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
-    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact", "pseudo"], help_heading = "Learning")]
+    /// The model side: persistent chains, chains from the data, tempered chains, chains that exchange with frozen earlier machines, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
+    #[arg(long, value_parser = ["pcd", "cd", "pt", "ptt", "exact", "pseudo"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
     /// The data side, where it is not in closed form [default: auto]
@@ -133,7 +133,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<String>,
-    /// Chains of pcd and pt [default: 100]
+    /// Chains of pcd, pt and ptt [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chains: Option<usize>,
@@ -141,6 +141,18 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) replicas: Option<usize>,
+    /// Samples of each frozen machine of ptt [default: 10 times the chains]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reservoir: Option<usize>,
+    /// Acceptance of exchanges below which ptt freezes a machine [default: 0.3]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) freeze_below: Option<f64>,
+    /// Acceptance below which ptt goes back to the last frozen machine, at half the rate [default: 0.1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rollback_below: Option<f64>,
     /// How gradients become updates [default: sgd]
     #[arg(long, value_parser = ["sgd", "adam"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]

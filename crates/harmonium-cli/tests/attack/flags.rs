@@ -55,6 +55,10 @@ const COMMANDS: [(&str, &[&str]); 8] = [
     ),
     ("train rbm bars-and-stripes:3 --epochs 2 --hidden 4 --rule pt --out r-N", &["--replicas"]),
     (
+        "train rbm bars-and-stripes:3 --epochs 2 --hidden 4 --rule ptt --out r-N",
+        &["--reservoir", "--freeze-below", "--rollback-below"],
+    ),
+    (
         "train dbm bars-and-stripes:3 --epochs 1 --hidden 4,3 --out r-N",
         &["--posterior-sweeps", "--mean-field-sweeps", "--pretrain-learning-rate"],
     ),

@@ -7,6 +7,7 @@
 //! | `free_energy.train`, `.valid`, `.chains` | mean free energy; for deep machines its variational bound |
 //! | `free_energy_gap` | valid − train: growing means overfitting (Hinton 2010) |
 //! | `reconstruction_error` | mean squared distance after one step down and up (a few sweeps where visible units see each other); not a likelihood |
+//! | `trajectory.log_partition`, `.acceptance`, `.machines` | what `--rule ptt` knows on the way: $\ln Z$, exchanges with the last frozen machine, how many there are |
 //! | `dead_units`, `saturated_units` | hidden units below 1 % or above 99 % on all but 1 % of the data |
 //!
 //! Where values are missing, free energies are their variational bound over the hidden and the missing
@@ -164,6 +165,7 @@ impl<'d> Monitor<'d> {
             return Ok(Vec::new());
         }
         let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
+        found.extend(trajectory(watched)?);
         if self.affords_exact(watched.sampler.machine()) && self.affords_rows(watched)? {
             found.extend(self.measure_exact(watched.sampler.machine())?);
         }
@@ -298,6 +300,19 @@ impl<'d> Monitor<'d> {
         }
         Ok(look)
     }
+}
+
+/// What the model side knows on the way, if its chains exchange with frozen machines.
+fn trajectory(watched: &Watched<'_>) -> Result<Vec<Measurement>, Error> {
+    let Some(found) = watched.model_side.log_partition(watched.sampler)? else {
+        return Ok(Vec::new());
+    };
+    let one = |name, value, std_error| Measurement { name, value, std_error };
+    Ok(vec![
+        one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)),
+        one(MetricName::TrajectoryAcceptance, found.acceptance, None),
+        one(MetricName::TrajectoryMachines, found.rungs as f64, None),
+    ])
 }
 
 /// Rows as a batch, presented always alike.

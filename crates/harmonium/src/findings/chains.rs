@@ -73,7 +73,7 @@ pub(super) fn more(plan: &Plan) -> Vec<Remedy> {
     let k = count(5.0 * plan.k.range().1.ceil());
     let sweeps = Remedy::MoreSweeps(k.max(5));
     match plan.rule {
-        Rule::Pcd | Rule::Pt => vec![Remedy::MoreChains(5 * plan.chains), sweeps],
+        Rule::Pcd | Rule::Pt | Rule::Ptt => vec![Remedy::MoreChains(5 * plan.chains), sweeps],
         Rule::Cd => vec![sweeps],
         Rule::Exact | Rule::Pseudo => Vec::new(),
     }

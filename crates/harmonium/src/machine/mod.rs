@@ -262,6 +262,10 @@ impl Machine {
         self.constant = other.constant;
     }
 
+    pub(crate) fn set_constant(&mut self, constant: f64) {
+        self.constant = constant;
+    }
+
     pub(crate) fn add_to_constant(&mut self, shift: f64) {
         self.constant += shift;
     }

@@ -301,6 +301,19 @@ impl State {
         }
     }
 
+    /// Exchanges a row with the same row of `other`, which has the same shape.
+    pub(crate) fn exchange_row(&mut self, other: &mut Self, row: usize) {
+        let (n_rows, other_rows) = (self.n_rows, other.n_rows);
+        for (mine, other) in self.layers.iter_mut().zip(&mut other.layers) {
+            if mine.bits().is_some() && other.bits().is_some() {
+                mine.bits_mut(n_rows).exchange_row(other.bits_mut(other_rows), row);
+                continue;
+            }
+            let place = row * mine.len..(row + 1) * mine.len;
+            mine.numbers_mut()[place.clone()].swap_with_slice(&mut other.numbers_mut()[place]);
+        }
+    }
+
     pub(crate) fn check(&self, machine: &Machine) -> Result<(), Error> {
         let layers = machine.layers();
         if self.layers.len() != layers.len() {

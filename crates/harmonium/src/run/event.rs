@@ -34,6 +34,18 @@ pub enum Event {
         /// In words.
         what: String,
     },
+    /// Updates went too far for the chains to follow, and training went back to the machine that was
+    /// frozen last.
+    RolledBack {
+        /// Updates done, those of earlier stages included.
+        step: u64,
+        /// The share of exchanges with that machine that were still accepted.
+        acceptance: f64,
+        /// What the learning rate is multiplied with from now on.
+        rate_factor: f64,
+        /// Time since the start of the run, in seconds.
+        seconds: f64,
+    },
     /// All epochs are done.
     Finished {
         /// Time since the start of the run, in seconds.
@@ -240,6 +252,7 @@ mod tests {
         r#"{"event":"finished","seconds":2.0}"#,
         r#"{"event":"stopped","reason":"log_likelihood.valid has not risen above -20.0000 since epoch 3","seconds":2.0}"#,
         r#"{"epoch":3,"event":"warning","what":"all 64 hidden units say nothing"}"#,
+        r#"{"acceptance":0.03,"event":"rolled_back","rate_factor":0.5,"seconds":1.0,"step":7}"#,
         r#"{"event":"diverged","reason":"the gradient holds a number that is not finite","seconds":2.0}"#,
     ];
 
@@ -279,6 +292,7 @@ mod tests {
             gradient_norm: 0.5,
             update_ratio: 0.07,
             convergence: Some(convergence),
+            rollback: None,
         };
         let mut epoch = Epoch::new(2, 0.03, &report);
         epoch.measuring_seconds = Some(0.002);

@@ -17,8 +17,8 @@ use crate::evaluation::validation::annealed;
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
-    Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Stage, Stop,
-    View, drive,
+    Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Rollback,
+    Stage, Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
@@ -246,6 +246,10 @@ fn finite(
 impl Observer for Recorder<'_, '_> {
     fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         self.follow_stage(view.stage())?;
+        if let Some(Rollback { acceptance, rate_factor }) = view.report.rollback {
+            let (step, seconds) = (view.before().1 + view.report.step, self.seconds());
+            self.writer.append(&Event::RolledBack { step, acceptance, rate_factor, seconds })?;
+        }
         Ok(ControlFlow::Continue(()))
     }
 

@@ -42,6 +42,12 @@ pub enum MetricName {
     FreeEnergyGap,
     /// Mean squared distance after one step down and up.
     ReconstructionError,
+    /// $\ln Z$ along the trajectory of frozen machines.
+    TrajectoryLogPartition,
+    /// The share of exchanges with the last frozen machine that are accepted.
+    TrajectoryAcceptance,
+    /// Frozen machines of the trajectory.
+    TrajectoryMachines,
     /// Hidden units that are almost never on.
     DeadUnits,
     /// Hidden units that are almost never off.
@@ -52,7 +58,7 @@ pub enum MetricName {
 
 impl MetricName {
     /// All names but those of callers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::LogLikelihood(On::Train),
         Self::LogLikelihood(On::Valid),
         Self::Bound(On::Train),
@@ -67,6 +73,9 @@ impl MetricName {
         Self::ChainsFreeEnergy,
         Self::FreeEnergyGap,
         Self::ReconstructionError,
+        Self::TrajectoryLogPartition,
+        Self::TrajectoryAcceptance,
+        Self::TrajectoryMachines,
         Self::DeadUnits,
         Self::SaturatedUnits,
     ];
@@ -88,6 +97,9 @@ impl MetricName {
             Self::ChainsFreeEnergy => "free_energy.chains",
             Self::FreeEnergyGap => "free_energy_gap",
             Self::ReconstructionError => "reconstruction_error",
+            Self::TrajectoryLogPartition => "trajectory.log_partition",
+            Self::TrajectoryAcceptance => "trajectory.acceptance",
+            Self::TrajectoryMachines => "trajectory.machines",
             Self::DeadUnits => "dead_units",
             Self::SaturatedUnits => "saturated_units",
             Self::Other(name) => name,

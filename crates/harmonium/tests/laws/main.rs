@@ -45,5 +45,6 @@ mod sampling;
 mod scores;
 mod statistics;
 mod tables;
+mod trajectory;
 mod two_sample;
 mod verbs;
