@@ -76,6 +76,7 @@ fn how(drawn: &Drawn) -> String {
         Found::Gibbs => format!("after {sweeps} sweeps"),
         Found::Cluster => format!("after {sweeps} sweeps with cluster moves"),
         Found::Tempered => format!("after {sweeps} rounds of tempering"),
+        other => format!("by {}", other.name()),
     };
     let worth = drawn.trust.effective_samples.map_or(String::new(), |n| format!(", worth {n:.0}"));
     format!("{way} ({}{worth})", drawn.trust.verdict)

@@ -23,7 +23,7 @@ const VALUES: [&str; 14] = [
 ];
 
 /// A command and the flags that are changed in it; `N` in the command is the number of the case.
-const COMMANDS: [(&str, &[&str]); 8] = [
+const COMMANDS: [(&str, &[&str]); 9] = [
     (
         "train rbm bars-and-stripes:3 --epochs 2 --quiet --out r-N",
         &[

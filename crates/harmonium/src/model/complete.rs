@@ -193,9 +193,9 @@ impl Model {
             ClassMethod::Auto | ClassMethod::Exact => (Found::Exact, Verdict::Exact),
         };
         let unknown = if method == Found::Exact { 0.0 } else { f64::NAN };
-        let errors = found.std_errors.unwrap_or_else(|| {
-            Array2::from_elem(found.probabilities.dim(), unknown)
-        });
+        let errors = found
+            .std_errors
+            .unwrap_or_else(|| Array2::from_elem(found.probabilities.dim(), unknown));
         let mut all_errors = Array2::zeros((n_rows, n_columns));
         let labels = layers.layer_ids().find(|l| !filled.contains(l));
         let start: usize = layers

@@ -3,7 +3,7 @@
 //! Each look costs a fixed amount of work that is known beforehand. What cannot be afforded is left out,
 //! and the findings say what was not looked at.
 
-use super::{Drawing, Method, Score, Scoring, Show};
+use super::{Drawing, Method, Sampling, Score, Scoring, Show};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::baseline::Gain;
@@ -111,7 +111,10 @@ impl Model {
     ) -> Result<Option<TwoSample>, Error> {
         let rows = super::portrait::some_rows(data, ROWS)?;
         let layers = self.data_layers()?;
-        let feed = Feed::new(&layers, &self.schema(&rows)?, &rows)?.without_holes()?;
+        let feed = Feed::new(&layers, &self.schema(&rows)?, &rows)?;
+        if feed.has_holes() {
+            return Ok(None);
+        }
         let n = SAMPLES.min(rows.n_rows());
         let sweeps = judging.work / (n as f64 * self.top().n_parameters() as f64);
         if n < LEAST_ROWS || sweeps < SWEEPS.0 || feed.filled().first() != Some(&LayerId(0)) {
@@ -120,7 +123,8 @@ impl Model {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
         let drawing = Drawing {
             n,
-            sweeps: sweeps.min(SWEEPS.1) as usize,
+            method: Sampling::Gibbs,
+            sweeps: Some(sweeps.min(SWEEPS.1) as usize),
             seed: judging.seed,
             show: Show::Values,
             arithmetic: judging.arithmetic,

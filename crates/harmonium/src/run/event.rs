@@ -241,7 +241,7 @@ mod tests {
     use crate::training::{Measurement, MetricName, On};
 
     /// Lines as runs have written them since the first version.
-    const LINES: [&str; 11] = [
+    const LINES: [&str; 12] = [
         r#"{"event":"started","rows":1797}"#,
         r#"{"epoch":1,"event":"pretraining","gradient_norm":2.5,"layer":"hidden1","learning_rate":0.01,"seconds":0.25,"stage":1,"stages":2,"update_ratio":0.003}"#,
         r#"{"event":"stage","stage":"layer 1"}"#,
