@@ -65,6 +65,7 @@ fn digits_run(epochs: u64) -> Contents {
         model_samples,
         weights,
         activities,
+        ..Evidence::default()
     };
     Contents {
         title: "digits, RBM with 16 hidden units".into(),
