@@ -14,9 +14,9 @@ use std::time::Instant;
 const N: u64 = 200;
 
 /// Layers as (is visible, most units), and the couplings.
-type Shape = (&'static str, &'static [(bool, u32)], &'static [(usize, usize)]);
+pub(crate) type Shape = (&'static str, &'static [(bool, u32)], &'static [(usize, usize)]);
 
-const SHAPES: [Shape; 7] = [
+pub(crate) const SHAPES: [Shape; 7] = [
     ("RBM", &[(true, 8), (false, 7)], &[(0, 1)]),
     ("DBM, 2 hidden", &[(true, 6), (false, 5), (false, 5)], &[(0, 1), (1, 2)]),
     ("DBM, 3 hidden", &[(true, 5), (false, 4), (false, 4), (false, 4)], &[(0, 1), (1, 2), (2, 3)]),
@@ -121,7 +121,7 @@ fn settings(method: Method, seed: u64) -> Settings {
 }
 
 /// A machine of the shape with units, sizes, biases, offsets and weights drawn at random.
-fn random(shape: &Shape, stream: Stream) -> Result<Machine, harmonium::Error> {
+pub(crate) fn random(shape: &Shape, stream: Stream) -> Result<Machine, harmonium::Error> {
     let (_, layers, edges) = *shape;
     let at = |lane: usize| Site::new(0, 0, lane);
     let centered = |lane: usize, i: usize| stream.uniform(at(lane), i) - 0.5;

@@ -7,6 +7,7 @@
 
 mod bars_and_stripes;
 mod bars_and_stripes_dbm;
+mod completing;
 mod coverage;
 mod dbm_start;
 mod dbn;
@@ -18,7 +19,9 @@ mod machine;
 mod peers;
 mod precision;
 mod products;
+mod ptt;
 mod report;
+mod sampling;
 mod scaling;
 mod shifter;
 mod step;
@@ -49,17 +52,20 @@ fn main() -> ExitCode {
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         ["reproduce", "bars-and-stripes-dbm"] => bars_and_stripes_dbm::run(),
+        ["reproduce", "completing"] => completing::run(),
+        ["reproduce", "sampling"] => sampling::run(),
         ["reproduce", "coverage"] => coverage::run(),
         ["reproduce", "dbm-start"] => dbm_start::run(),
         ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "encoder"] => encoder::run(),
         ["reproduce", "precision"] => precision::run(),
+        ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, bars-and-stripes-dbm, coverage, dbm-start, dbn, encoder, \
-             precision, shifter, tempered, three-ways"
+             reproduce bars-and-stripes, bars-and-stripes-dbm, completing, coverage, dbm-start, dbn, \
+             encoder, precision, ptt, sampling, shifter, tempered, three-ways"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

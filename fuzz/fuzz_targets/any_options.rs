@@ -10,7 +10,7 @@ pub fn read(format: Format, data: &[u8]) {
     let options = Options {
         transpose: on(0),
         invert: on(1),
-        label_column: on(2).then_some(small as isize - 8),
+        label_column: on(2).then_some((small as isize - 8).into()),
         columns: on(3).then_some(small..small + usize::from(number >> 4)),
         packed_bits: on(4).then_some(usize::from(*number)),
         image: on(5).then_some(ImageLayout {

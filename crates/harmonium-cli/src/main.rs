@@ -36,6 +36,7 @@ fn run() -> Result<(), Failure> {
         Command::Demo(args) => commands::demo::run(args, &common),
         Command::Train(command) => commands::train::run(command, &common),
         Command::Sample(args) => commands::sample::run(args, &common),
+        Command::Classify(args) => commands::classify::run(args, &common),
         Command::Complete(args) => commands::complete::run(args, &common),
         Command::Score(args) => commands::score::run(args, &common),
         Command::Logz(args) => commands::logz::run(args, &common),

@@ -6,7 +6,7 @@ use crate::report::mosaic::{self, Scale};
 use harmonium::Model;
 use harmonium::run::{Overwrite, write_file};
 use harmonium_data::Image;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -66,14 +66,19 @@ pub(crate) fn taken(path: &str) -> Failure {
     )
 }
 
-/// Writes samples of a model: pictures of the shape that it remembers.
+/// Writes samples of a model: pictures of the shape that it remembers, without labels.
 pub(crate) fn write_samples(
     output: &Output,
     model: &Model,
     values: &Array2<f64>,
 ) -> Result<(), Failure> {
-    let image = model.about.data.image(values.ncols());
-    write_values(&output.out, output.force, values, image)
+    let picture = model.picture(values.ncols());
+    if let (Kind::Png, Some((image, columns))) = (Kind::of(&output.out)?, picture) {
+        let columns: Vec<usize> = columns.collect();
+        let pixels = values.select(Axis(1), &columns);
+        return write_values(&output.out, output.force, &pixels, Some(image));
+    }
+    write_values(&output.out, output.force, values, None)
 }
 
 /// Writes values as the ending says.
@@ -120,6 +125,14 @@ fn npy(values: &Array2<f64>) -> Vec<u8> {
         bytes.extend(values.iter().flat_map(|x| x.to_le_bytes()));
     }
     bytes
+}
+
+/// A text as a cell of a table: in quotes where it could be taken for several.
+pub(crate) fn cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r', ';', '\t']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
 }
 
 fn csv(values: &Array2<f64>) -> String {

@@ -13,7 +13,7 @@ use harmonium::model::Blueprint;
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
 use harmonium::optim::Schedule;
 use harmonium::units::Units;
-use harmonium::{DbnShape, Plan};
+use harmonium::{Dataset, DbnShape, Plan};
 use harmonium_data::{Opened, Reading, Visible};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -44,9 +44,16 @@ pub(crate) struct Inputs {
     pub(crate) labels: Option<u64>,
     /// What the training is watched with.
     pub(crate) valid: Option<Opened>,
+    /// The same, where it is a part of the data that was set apart.
+    pub(crate) apart: Option<Dataset>,
 }
 
 impl Inputs {
+    /// What the training is validated with.
+    pub(crate) fn validation(&self) -> Option<&Dataset> {
+        self.valid.as_ref().map(|valid| &valid.dataset).or(self.apart.as_ref())
+    }
+
     /// The fingerprint of each input, under its name in `run.toml`.
     pub(crate) fn fingerprints(&self) -> Vec<(&'static str, String)> {
         let valid = self.valid.as_ref().map(|valid| valid.about.content_hash);
@@ -266,21 +273,28 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
     }
-    if settings.labels.is_some() && model == "bm" {
-        return Err(Failure::new("`train bm` takes no labels", "train an rbm or a dbm with them"));
-    }
-    if settings.patience.is_some() && settings.valid.is_none() {
+    if settings.valid_labels.is_some() && settings.valid.is_none() {
         return Err(Failure::new(
-            "`--patience` has nothing to watch",
-            "give it validation data with `--valid DATA`",
+            "`--valid-labels` has no validation data",
+            "give it with `--valid DATA`",
+        ));
+    }
+    if settings.valid.is_some() && settings.valid_share.is_some() {
+        return Err(Failure::new(
+            "`--valid` and `--valid-share` both say what is validated with",
+            "give the validation data, or the share of the training data to set apart",
+        ));
+    }
+    if (settings.patience.is_some() || settings.valid_share.is_some()) && model == "dbn" {
+        return Err(Failure::new(
+            "`train dbn` cannot be stopped by `--patience`: its layers are learned one after the \
+             other, each for all its epochs, and no score compares them",
+            "leave `--patience` and `--valid-share` out, and score the network afterwards",
         ));
     }
     let later = "leave `--valid` out, and score the model on the validation data afterwards";
     if settings.valid.is_some() && model == "dbn" {
         return Err(Failure::new("`train dbn` does not take `--valid`", later));
-    }
-    if settings.valid.is_some() && settings.labels.is_some() {
-        return Err(Failure::new("`--valid` and `--labels` cannot be used together yet", later));
     }
     Ok(())
 }
@@ -380,6 +394,9 @@ pub(crate) fn resolved(
     }
     provenance.insert("data-rows".into(), number(input.dataset.n_rows() as u64)?);
     provenance.insert("data-columns".into(), number(input.dataset.n_columns() as u64)?);
+    if let Some(valid) = inputs.validation() {
+        provenance.insert("validation-rows".into(), number(valid.n_rows() as u64)?);
+    }
     table.insert("provenance".into(), Value::Table(provenance));
     Ok(table)
 }
@@ -423,7 +440,8 @@ fn is_same(key: &str, a: &Value, b: &Value) -> bool {
     };
     let is_schedule = ["k", "decay", "momentum"].contains(&key);
     // Paths that look like numbers are different paths.
-    let is_path = ["data", "valid", "labels", "variable"].contains(&key);
+    let is_path =
+        ["data", "valid", "labels", "valid-labels", "variable", "label-column"].contains(&key);
     a == b
         || (is_schedule && schedule(a).is_some_and(|a| schedule(b) == Some(a)))
         || (!is_path && number(a).is_some_and(|a| number(b) == Some(a)))

@@ -249,6 +249,7 @@ fn every_model_and_kind_of_unit_trains() {
         "rbm kinds.csv --hidden 3 --visible categorical",
         "rbm digits --hidden 5 --visible gaussian --rule cd --optimizer adam",
         "rbm bars-and-stripes:2 --hidden 3 --rule pt --replicas 3 --k 1:3 --decay 1@0,0.1@2",
+        "rbm bars-and-stripes:2 --hidden 3 --rule ptt --chains 20 --reservoir 60 --freeze-below 0.4 --rollback-below 0.2",
     ]
     .iter()
     .enumerate()
@@ -354,7 +355,8 @@ fn bad_words_get_a_way_out() {
         ("train rbm digits --hidden 3 --momentum 2 --out x", "momentum"),
         ("train rbm digits --hidden 3 --decay x --out x", "x"),
         ("train rbm digits --hidden 3 --rule magic --out x", "magic"),
-        ("train rbm digits --hidden 3 --patience 3 --out x", "--patience"),
+        ("train dbn digits --hidden 3,2 --patience 3 --out x", "one after the other"),
+        ("train rbm digits --hidden 3 --patience 3 --valid-share 2 --out x", "valid-share"),
         ("train rbm digits --hidden 3 --visible spin --out x", "spin"),
         ("train rbm digits --hidden 3 --binarize 7 --out x", "7"),
         ("train rbm digits --hidden 3 --columns 60..70 --out x", "70"),

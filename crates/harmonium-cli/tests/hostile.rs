@@ -160,6 +160,7 @@ fn numbers_that_no_machine_can_serve_are_refused_at_once() {
         for flags in [
             "--chains N",
             "--rule pt --replicas N",
+            "--rule ptt --reservoir N",
             "--rule pt --chains N",
             "--rule pt --chains N --replicas N",
             "--hidden N",

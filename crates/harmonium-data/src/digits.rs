@@ -17,7 +17,7 @@ const GZ: &[u8] = include_bytes!("../embedded/digits.csv.gz");
 ///
 /// If the embedded file cannot be read, which a test rules out.
 pub fn digits() -> Result<(Table, Vec<u8>), Error> {
-    let options = Options { label_column: Some(-1), ..Options::default() };
+    let options = Options { label_column: Some((-1).into()), ..Options::default() };
     let loaded = decode(GZ, Some(Format::Text), &options)?;
     let labels = loaded.labels.iter().flat_map(Labels::values);
     let labels = labels.map(|&l| u8::try_from(l).unwrap_or(u8::MAX)).collect();

@@ -1,5 +1,6 @@
 //! What can be wrong with data, with the numbers in it.
 
+use crate::LabelColumn;
 use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
@@ -206,6 +207,25 @@ pub enum Error {
         /// Columns there are.
         n_columns: usize,
     },
+    /// A label column of a name that the table does not have.
+    #[error("label column `{}` was asked for, {}", brief(asked), named(available))]
+    LabelName {
+        /// What was asked for.
+        asked: String,
+        /// The names of all columns; none where the file has none.
+        available: Vec<String>,
+    },
+    /// A label column of data whose labels stand beside its columns.
+    #[error(
+        "label column {asked} was asked for, but the labels of this data stand beside its columns"
+    )]
+    LabelsBeside {
+        /// What was asked for.
+        asked: LabelColumn,
+    },
+    /// Labels that were asked for and are not there.
+    #[error("labels were asked for, and the data holds none")]
+    NoLabels,
     /// Rows that do not hold the packed bits announced.
     #[error("{n_bits} packed bits need rows of {expected} bytes, found {found}")]
     PackedWidth {
@@ -316,6 +336,9 @@ impl Error {
             Self::UnknownClass { known, .. } => {
                 return Cow::Owned(format!("its classes: {}", listed(known)));
             }
+            Self::LabelName { available, .. } if !available.is_empty() => {
+                return Cow::Owned(format!("its columns: {}", listed(available)));
+            }
             Self::Setting { expected, .. } => expected,
             other => return other.plain_hint(),
         })
@@ -339,7 +362,7 @@ impl Error {
                 "formats: IDX, npy, npz, CSV and other plain tables, ARFF, .mat v5, svmlight, PNG, JPEG, each also as .gz"
             }
             Self::NotANumber { .. } => {
-                "name a column of labels with `--label-column N`, or keep the numbers with `--columns A..B`"
+                "name a column of labels with `--label-column NAME|N`, or keep the numbers with `--columns A..B`"
             }
             Self::Shape { .. } | Self::Ragged { .. } => {
                 "check that every row has the same number of columns"
@@ -352,6 +375,11 @@ impl Error {
                 "columns count from 0 and B is not included: `--columns 0..784` is the first 784"
             }
             Self::LabelColumn { .. } => "columns count from 0, and -1 is the last",
+            Self::LabelName { .. } => "give the number of the column, from 0; -1 is the last",
+            Self::LabelsBeside { .. } => "use them with `--labelled`",
+            Self::NoLabels => {
+                "give them with `--labels FILE` or `--label-column NAME|N`, or leave `--labelled` out"
+            }
             Self::PackedWidth { .. } => "give `--packed-bits` the number of columns before packing",
             Self::NotAByte { .. } => "leave `--packed-bits` out: this data is not packed",
             Self::MaskShape { .. } => {
@@ -451,6 +479,14 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// How many names there were to choose from.
+fn named(available: &[String]) -> String {
+    match available.len() {
+        0 => "and the columns of this file have no names".into(),
+        n => format!("and none of the {n} columns is called so"),
+    }
+}
+
 /// The start of a text that comes from a file, with control characters spelled out: what a terminal
 /// can show in a few lines.
 fn brief(text: &str) -> Cow<'_, str> {
@@ -480,6 +516,7 @@ mod tests {
             Error::Unsupported { format: "npy", what: long.clone(), instead: "" },
             Error::Variable { asked: Some(long.clone()), available: vec![long.clone(); 3] },
             Error::Variable { asked: None, available: vec!["é".repeat(1000); 1000] },
+            Error::LabelName { asked: long.clone(), available: vec![long.clone(); 2] },
             Error::UnknownClass { class: long.clone(), known: vec![long; 2] },
         ];
         for error in errors {

@@ -111,6 +111,20 @@ impl Labels {
         Ok(Self { values, names: Some(known.to_vec()) })
     }
 
+    /// The word of the first row, if the file has words and this one occurs in no other row.
+    #[cfg(feature = "readers")]
+    pub(crate) fn lone_first(&self) -> Option<&str> {
+        let (first, others) = self.values.split_first()?;
+        let word = self.names.as_ref()?.get(*first as usize)?;
+        (word.parse::<f64>().is_err() && !others.contains(first)).then_some(word)
+    }
+
+    /// The labels of all rows but the first, numbered as if it had never been there.
+    #[cfg(feature = "readers")]
+    pub(crate) fn without_first(&self) -> Self {
+        Self::from_texts(self.values.iter().skip(1).map(|&class| self.name(class)))
+    }
+
     /// The labels of the rows named, in that order.
     ///
     /// # Panics

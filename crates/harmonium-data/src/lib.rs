@@ -36,8 +36,10 @@ pub use format::Format;
 pub use labels::Labels;
 pub use ndarray;
 #[cfg(feature = "readers")]
-pub use open::{About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels};
-pub use options::{ImageLayout, Options};
+pub use open::{
+    About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels, open_labels_of,
+};
+pub use options::{ImageLayout, LabelColumn, Options};
 #[cfg(feature = "readers")]
 pub use reading::Opened;
 pub use reading::Reading;

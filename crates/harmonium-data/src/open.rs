@@ -137,6 +137,40 @@ pub fn open_labels(path: &str, options: &Options) -> Result<Labels, Error> {
     read_labels(path, options).map_err(|e| e.in_file(path))
 }
 
+/// The same for data of `n_rows` rows, with what was guessed, for people. Words may stand under a header:
+/// where there is one label too many, and the first occurs nowhere else, it is taken as one.
+///
+/// # Errors
+///
+/// Those of [`open_labels`]; and if there is not one label per row.
+pub fn open_labels_of(
+    path: &str,
+    options: &Options,
+    n_rows: usize,
+) -> Result<(Labels, Option<String>), Error> {
+    let labels = open_labels(path, options)?;
+    let first = labels.lone_first();
+    let (labels, note) = match first {
+        Some(word) if labels.len() == n_rows + 1 => {
+            let note = format!(
+                "the first line of `{path}`, `{word}`, was taken as a header: it occurs nowhere else, and \
+                 there are {n_rows} rows"
+            );
+            (labels.without_first(), Some(note))
+        }
+        Some(word) if labels.len() == n_rows && n_rows > 2 => {
+            let note = format!(
+                "the first label of `{path}`, `{word}`, occurs nowhere else; there is one for each of the \
+                 {n_rows} rows, so it was not taken as a header"
+            );
+            (labels, Some(note))
+        }
+        _ => (labels, None),
+    };
+    labels.check_rows(n_rows).map_err(|e| e.in_file(path))?;
+    Ok((labels, note))
+}
+
 /// Opens data once. The threshold may have been applied where the format fixes the full scale.
 pub(crate) fn open_with(
     spec: &str,
@@ -225,6 +259,9 @@ fn built_in(spec: &str, options: &Options) -> Option<Result<Loaded, Error>> {
         _ => return None,
     };
     Some(set.and_then(|(table, labels)| {
+        if let (Some(_), Some(asked)) = (&labels, &options.label_column) {
+            return Err(Error::LabelsBeside { asked: asked.clone() });
+        }
         let facts = Facts { image: table.image(), ..Facts::default() };
         let gathered = choose(&table, labels.as_ref(), options, facts)?;
         Ok(Loaded::new(gathered, spec.to_owned(), Format::BuiltIn))

@@ -1,8 +1,43 @@
 //! What is to be taken from a file.
 
 use crate::{Error, Image};
+use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+
+/// The column that holds the label of each row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(untagged))]
+pub enum LabelColumn {
+    /// Its number, from 0; negative counts from the end.
+    Number(isize),
+    /// Its name in the header of a table.
+    Name(String),
+}
+
+impl From<isize> for LabelColumn {
+    fn from(number: isize) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl FromStr for LabelColumn {
+    type Err = std::convert::Infallible;
+
+    /// A whole number is a number; anything else is a name.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number))
+    }
+}
+
+impl fmt::Display for LabelColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "`{name}`"),
+        }
+    }
+}
 
 /// What is to be taken from a file, and how it is laid out there.
 ///
@@ -20,8 +55,8 @@ pub struct Options {
     pub transpose: bool,
     /// The columns to keep, from 0; an end of `usize::MAX` is the last column.
     pub columns: Option<Range<usize>>,
-    /// The column of labels, from 0; negative counts from the end.
-    pub label_column: Option<isize>,
+    /// The column of labels.
+    pub label_column: Option<LabelColumn>,
     /// Number of columns packed into the bytes of each row, highest bit first.
     pub packed_bits: Option<usize>,
     /// Whether values are turned around: `x` becomes full scale − `x`.
@@ -123,7 +158,8 @@ impl Columns {
             Some(r) if r.end <= n_columns && !r.is_empty() => r,
             Some(range) => return Err(Error::Columns { range, n_columns }),
         };
-        let label = options.label_column.map(|n| resolve_column(n, n_columns)).transpose()?;
+        let label = options.label_column.as_ref();
+        let label = label.map(|column| resolve_column(column, n_columns)).transpose()?;
         Ok(Self { label, kept })
     }
 
@@ -149,7 +185,14 @@ impl Columns {
 }
 
 #[cfg(feature = "readers")]
-fn resolve_column(asked: isize, n_columns: usize) -> Result<usize, Error> {
+fn resolve_column(asked: &LabelColumn, n_columns: usize) -> Result<usize, Error> {
+    let asked = match asked {
+        LabelColumn::Number(number) => *number,
+        // Names were looked up by the readers that know any.
+        LabelColumn::Name(name) => {
+            return Err(Error::LabelName { asked: name.clone(), available: Vec::new() });
+        }
+    };
     let column = match usize::try_from(asked) {
         Ok(from_start) => Some(from_start),
         Err(_) => n_columns.checked_sub(asked.unsigned_abs()),
@@ -186,14 +229,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_label_column_is_a_number_or_a_name() {
+        assert_eq!("-1".parse(), Ok(LabelColumn::Number(-1)));
+        assert_eq!("class".parse(), Ok(LabelColumn::Name("class".into())));
+    }
+
     #[cfg(feature = "readers")]
     #[test]
     fn the_label_column_is_never_data() {
-        let options = Options { columns: Some(0..3), label_column: Some(-3), ..Options::default() };
+        let options =
+            Options { columns: Some(0..3), label_column: Some((-3).into()), ..Options::default() };
         let columns = Columns::resolve(&options, 4).unwrap();
         assert_eq!(columns.indices().collect::<Vec<_>>(), [0, 2]);
         for bad in [-5, 4] {
-            let options = Options { label_column: Some(bad), ..Options::default() };
+            let options = Options { label_column: Some(bad.into()), ..Options::default() };
             assert!(Columns::resolve(&options, 4).is_err());
         }
     }

@@ -159,7 +159,7 @@ fn a_header_of_numbers_is_no_data() {
 #[test]
 fn labels_may_be_words_anywhere_in_a_text() {
     let iris = "5.1,3.5,setosa\n7.0,3.2,versicolor\n4.9,3.0,setosa\n";
-    let loaded = read(iris.as_bytes(), &with(|o| o.label_column = Some(-1)));
+    let loaded = read(iris.as_bytes(), &with(|o| o.label_column = Some((-1).into())));
     assert_eq!(loaded.table.n_columns(), 2);
     assert_eq!(loaded.labels.unwrap().values(), [0, 1, 0]);
     let chosen = read(iris.as_bytes(), &with(|o| o.columns = Some(0..2)));
@@ -186,7 +186,7 @@ fn mistakes_in_a_text_are_named_by_line() {
 fn columns_labels_and_inversion() {
     let options = with(|o| {
         o.columns = Some(1..usize::MAX);
-        o.label_column = Some(0);
+        o.label_column = Some(0.into());
         o.invert = true;
     });
     let loaded = read(b"7 0 200\n8 255 3\n", &options);
@@ -198,7 +198,7 @@ fn columns_labels_and_inversion() {
         b"1 2 3\n4 5 6\n",
         &with(|o| {
             o.transpose = true;
-            o.label_column = Some(1);
+            o.label_column = Some(1.into());
         }),
     );
     assert_eq!(rows(&turned), [[1.0], [2.0], [3.0]]);
@@ -220,7 +220,7 @@ fn arff_words_and_defaults() {
     let loaded = read(format!("{header}5,'big cat'\n?,dog\n").as_bytes(), &Options::default());
     assert_eq!(rows(&loaded)[0], [5.0, 1.0]);
     assert!(loaded.table.at(1, 0).is_nan());
-    let labelled = with(|o| o.label_column = Some(1));
+    let labelled = with(|o| o.label_column = Some(1.into()));
     let sparse = read(format!("{header}{{0 5, 1 'big cat'}}\n{{}}\n").as_bytes(), &labelled);
     assert_eq!(rows(&sparse), [[5.0], [2.0]], "what is left out is the first value");
     let labels = sparse.labels.unwrap();
@@ -337,7 +337,7 @@ fn labels_from_every_kind_of_file() {
     assert_eq!(labels("e.csv", b"0,1\n1,0\n", &plain).values(), [1, 0]);
     let words = labels("f.txt", b"big cat\ndog\nbig cat\n", &plain);
     assert_eq!((words.values(), words.name(0)), (&[0, 1, 0][..], "big cat".into()));
-    let column = with(|o| o.label_column = Some(1));
+    let column = with(|o| o.label_column = Some(1.into()));
     assert_eq!(labels("g.csv", b"5,x\n6,y\n", &column).values(), [0, 1]);
     let fails = |name: &str, bytes: &[u8]| open_labels(&folder.file(name, bytes), &plain);
     assert!(matches!(
@@ -379,7 +379,7 @@ fn labels_beyond_the_whole_numbers_of_a_table_stay_apart() {
     assert_eq!(ids.names().unwrap(), ["9223372036854775806", "9223372036854775807"]);
     let pairs: Vec<u8> =
         NEIGHBOURS.iter().flat_map(|x| [1_u32.to_le_bytes(), x.to_le_bytes()].concat()).collect();
-    let column = with(|o| o.label_column = Some(1));
+    let column = with(|o| o.label_column = Some(1.into()));
     let loaded = read(&npy("<i4", false, "(3, 2)", &pairs), &column);
     assert_eq!(loaded.labels.unwrap().values(), NEIGHBOURS);
     // A reader that knows 32-bit numbers only refuses instead.

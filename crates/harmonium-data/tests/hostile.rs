@@ -324,7 +324,7 @@ proptest! {
     ) {
         let columns = Some(start..start + length);
         let options = Options {
-            label_column: label, columns, packed_bits: packed, transpose, invert,
+            label_column: label.map(Into::into), columns, packed_bits: packed, transpose, invert,
             ..Options::default()
         };
         for (format, bytes) in all_samples() {

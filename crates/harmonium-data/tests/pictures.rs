@@ -120,7 +120,7 @@ fn everything_about_a_pixel_moves_with_it() {
     let text = "y,a,b,c,d\n7,0,1,?,1\n8,1,0,0,1\n";
     let options = Options {
         image: Some(ImageLayout { height: 2, width: 2, column_major: true }),
-        label_column: Some(0),
+        label_column: Some(0.into()),
         ..Options::default()
     };
     let loaded = decode(text.as_bytes(), None, &options).unwrap();

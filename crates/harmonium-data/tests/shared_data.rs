@@ -115,7 +115,7 @@ fn digits_in_three_spellings() {
     let Some(tra) = shared("digits8x8/optdigits.tra") else { return };
     assert_eq!(shape(&load(&csv, &Options::default())), (1797, 65));
     assert_eq!(shape(&load(&tra, &Options::default())), (3823, 65));
-    let options = Options { label_column: Some(-1), ..Options::default() };
+    let options = Options { label_column: Some((-1).into()), ..Options::default() };
     let (a, b) = (load(&csv, &options), load(&tes, &options));
     let built_in = load("digits", &Options::default());
     assert_eq!(shape(&a), (1797, 64));
@@ -176,7 +176,7 @@ fn usps_has_its_label_first() {
     for (part, n, zeros) in [("train", 7291, 1194), ("test", 2007, 359)] {
         let Some(path) = shared(&format!("usps/zip.{part}.gz")) else { return };
         assert_eq!(shape(&load(&path, &Options::default())), (n, 257));
-        let loaded = load(&path, &Options { label_column: Some(0), ..Options::default() });
+        let loaded = load(&path, &Options { label_column: Some(0.into()), ..Options::default() });
         assert_eq!((shape(&loaded), loaded.about.format), ((n, 256), Format::Text));
         let labels = loaded.labels.as_ref().unwrap();
         assert_eq!(labels.values().iter().filter(|&&l| l == 0).count(), zeros);

@@ -163,6 +163,17 @@ impl BitMatrix {
         }
     }
 
+    /// Exchanges a row with the same row of `other`.
+    ///
+    /// # Panics
+    ///
+    /// If it has another number of columns, or one of the two has no such row.
+    pub fn exchange_row(&mut self, other: &mut Self, row: usize) {
+        assert_eq!(self.n_columns, other.n_columns, "exchange_row: one number of columns");
+        let words = row * self.words_per_row()..(row + 1) * self.words_per_row();
+        self.words[words.clone()].swap_with_slice(&mut other.words[words]);
+    }
+
     /// Overwrites all rows with those of `other`, which has the same shape.
     ///
     /// # Panics

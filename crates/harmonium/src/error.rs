@@ -170,6 +170,9 @@ pub enum Error {
         /// Those it has, or `none` if it has learned no labels.
         classes: String,
     },
+    /// Classes of a model that has none.
+    #[error("the model has learned no labels, so it cannot tell classes")]
+    NoLabels,
     /// Features of a hidden layer that is not there.
     #[error("the model has no hidden layer `{name}`; its hidden layers: {layers}")]
     NoHidden {
@@ -431,7 +434,7 @@ impl Error {
             }
             Self::Memory { .. } => "use fewer units, chains, samples or temperatures",
             Self::ColumnCount { .. } => {
-                "choose columns with `--columns A..B`, or say where the label is with `--label-column N`"
+                "choose columns with `--columns A..B`, or say where the label is with `--label-column NAME|N`"
             }
             Self::MaskShape { .. } => {
                 "a mask has a column per column of the data, and a row per row, or one row for all"
@@ -467,6 +470,9 @@ impl Error {
             }
             Self::Coupled { .. } => {
                 "sum out layers that do not see each other, and enumerate the rest"
+            }
+            Self::NoLabels => {
+                "train it with `--labels FILE`, `--label-column NAME|N` or `--labelled`"
             }
             Self::NoClass { classes, .. } if classes == "none" => {
                 "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"

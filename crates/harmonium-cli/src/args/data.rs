@@ -2,12 +2,13 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use harmonium_data::Reading;
+use harmonium_data::{LabelColumn, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Flags of every DATA; the same words are keys of configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "How data is read")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct DataArgs {
     /// Variable of a .mat or .npz file, e.g. `train_data` or `data.X1`
@@ -22,10 +23,19 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "A..B")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) columns: Option<String>,
-    /// Column that holds the label; negative counts from the end
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Column that holds the label, by its name in the header or its number from 0; -1 is the last
+    #[arg(long, value_name = "NAME|N", allow_negative_numbers = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) label_column: Option<isize>,
+    pub(crate) label_column: Option<LabelColumn>,
+    /// Use the labels that the data holds beside its columns: digits, svmlight, classes of a .mat file
+    /// (those of class folders are used unasked)
+    #[arg(long, conflicts_with_all = ["label_column", "no_labels"])]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) labelled: bool,
+    /// Leave the labels of the data out
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_labels: bool,
     /// Each row packs N bits into bytes, most significant first
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

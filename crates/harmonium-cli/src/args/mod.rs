@@ -109,6 +109,11 @@ pub(crate) enum Command {
   harmonium complete runs/survey answers.csv --out filled.csv
   harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
     Complete(CompleteArgs),
+    /// The class of each row, by a model that learned labels
+    #[command(after_help = "Examples:
+  harmonium classify runs/digits digits
+  harmonium classify runs/mnist t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --out classes.csv")]
+    Classify(ClassifyArgs),
     /// The log-likelihood of data, in nats
     #[command(after_help = "Examples:
   harmonium score runs/digits digits
@@ -185,9 +190,14 @@ pub(crate) struct SampleArgs {
     /// Number of samples
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(crate) n: usize,
-    /// Sweeps of Gibbs sampling before each sample
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    pub(crate) sweeps: usize,
+    /// auto is exact where that is affordable, else chains that have mixed, else tempered; gibbs is
+    /// plain chains, tempered parallel tempering
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs", "tempered"])]
+    pub(crate) method: String,
+    /// Sweeps of plain chains before each sample, or rounds of tempering [default: as many as it
+    /// takes, from 1000 to 16000]
+    #[arg(long, value_name = "N")]
+    pub(crate) sweeps: Option<usize>,
     /// Rows to hold: missing cells and cells that the mask marks 0 are drawn; one sample for each row
     #[arg(long, value_name = "DATA")]
     pub(crate) given: Option<String>,
@@ -216,11 +226,49 @@ pub(crate) struct CompleteArgs {
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<String>,
-    /// Sweeps to average over, after as many to settle
-    #[arg(long, default_value_t = 500, value_name = "N")]
-    pub(crate) sweeps: usize,
+    /// auto is exact where that is affordable, else gibbs, which averages chains
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs"])]
+    pub(crate) method: String,
+    /// Sweeps of Gibbs sampling to average over, after as many to settle [default: as many as a
+    /// standard error of 0.01 takes, from 128 to 8192]
+    #[arg(long, value_name = "N")]
+    pub(crate) sweeps: Option<usize>,
+    /// Also write the standard error of each value: .npy, .csv or .png
+    #[arg(long, value_name = "FILE")]
+    pub(crate) errors: Option<String>,
+    /// The class of each row, held while the rest is filled, for models that learned labels; without it
+    /// classes are filled, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `classify`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClassifyArgs {
+    /// A model file or a run directory
+    pub(crate) model: String,
+    /// The samples
+    pub(crate) data: String,
+    /// The class of each row, to compare with [default: the labels of the data, where it has any]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<String>,
+    /// auto is exact where that is affordable, else mean-field, for a DBN recognition; ais has error bars
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition"])]
+    pub(crate) method: String,
+    /// Draws of the recognition distribution for each row of a DBN
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) draws: usize,
+    /// Also write the predicted class and the probabilities of each row: .csv, or .npy for the
+    /// probabilities alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) reading: DataArgs,
 }

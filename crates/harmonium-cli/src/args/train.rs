@@ -73,6 +73,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "DATA", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) valid: Option<String>,
+    /// The class of each validation row; without labels they are summed out
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid_labels: Option<String>,
     /// The class of each row, learned together with the data as one more visible layer
     #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,8 +121,8 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<usize>,
-    /// The model side: persistent chains, chains from the data, tempered chains, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
-    #[arg(long, value_parser = ["pcd", "cd", "pt", "exact", "pseudo"], help_heading = "Learning")]
+    /// The model side: persistent chains, chains from the data, tempered chains, chains that exchange with frozen earlier machines, exact sums, or, without hidden units, pseudo-likelihood [default: pcd]
+    #[arg(long, value_parser = ["pcd", "cd", "pt", "ptt", "exact", "pseudo"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
     /// The data side, where it is not in closed form [default: auto]
@@ -129,7 +133,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<String>,
-    /// Chains of pcd and pt [default: 100]
+    /// Chains of pcd, pt and ptt [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chains: Option<usize>,
@@ -137,6 +141,18 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) replicas: Option<usize>,
+    /// Samples of each frozen machine of ptt [default: 10 times the chains]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reservoir: Option<usize>,
+    /// Acceptance of exchanges below which ptt freezes a machine [default: 0.3]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) freeze_below: Option<f64>,
+    /// Acceptance below which ptt goes back to the last frozen machine, at half the rate [default: 0.1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rollback_below: Option<f64>,
     /// How gradients become updates [default: sgd]
     #[arg(long, value_parser = ["sgd", "adam"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +217,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,
+    /// Share of the rows that is set apart for validation where there is no `--valid` [default: 0.1 with --patience]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Watching")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid_share: Option<f64>,
     /// Stop once the validation score has not risen for N epochs
     #[arg(long, value_name = "N", help_heading = "Watching")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,38 +6,89 @@ use crate::failure::Failure;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::model::Completing;
-use harmonium::models::Body;
+use harmonium::model::{Completing, Filling, Found};
 use harmonium::progress::Listener;
 use serde_json::json;
 
 pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     Kind::of(&args.output.out)?;
     output::check_free(&args.output.out, args.output.force)?;
+    if let Some(errors) = &args.errors {
+        Kind::of(errors)?;
+        if *errors == args.output.out {
+            return Err(Failure::new(
+                format!("`{errors}` would hold the values and their errors"),
+                "give `--errors` a file of its own",
+            ));
+        }
+        output::check_free(errors, args.output.force)?;
+    }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let mut reading = args.reading.clone();
-    // Missing cells cannot be drawn or thresholded: bits are left as they are.
-    let machine = matches!(model.body, Body::Machine(_));
-    if machine && args.mask.is_none() && reading.binarize.is_none() {
-        reading.binarize = Some("none".into());
-    }
-    let data = load::data_for(&model, &args.data, &reading, None, &mut terminal)?.dataset;
+    let labels = args.labels.as_deref();
+    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
     let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
-    let completing =
-        Completing { sweeps: args.sweeps, seed: common.seed(), arithmetic: common.arithmetic() };
+    let completing = Completing {
+        method: method(args)?,
+        sweeps: args.sweeps,
+        seed: common.seed(),
+        arithmetic: common.arithmetic(),
+    };
     let observed = observed.as_ref().map(|mask| mask.view());
     let completed = model.complete_with(&data, observed, &completing, &mut terminal)?;
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");
     }
     output::write_samples(&args.output, &model, &completed.values)?;
-    let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
-    if common.json {
-        let sweeps = args.sweeps;
-        return render::json(&json!({ "out": out, "n": n, "missing": missing, "sweeps": sweeps }));
+    if let Some(errors) = &args.errors {
+        output::write_values(errors, args.output.force, &completed.errors, None)?;
     }
+    if let Some(text) = completed.warning() {
+        let sweeps = 4 * completed.sweeps;
+        render::warn(&format!("{text}; `--sweeps {sweeps}` or `--method exact` may help"));
+    }
+    let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
+    let error = completed.largest_error();
+    let classes = &completed.classes;
+    if common.json {
+        let mut value = json!({
+            "out": out, "n": n, "missing": missing, "sweeps": completed.sweeps,
+            "method": completed.method.name(), "verdict": completed.verdict,
+            "r_hat": completed.r_hat, "largest_error": error,
+        });
+        if let Some(classes) = classes {
+            value["classes"] = json!(classes);
+        }
+        return render::json(&value);
+    }
+    if let Some(classes) = classes {
+        return render::result(&format!(
+            "the classes of {n} rows in the last {} columns of `{out}`, as probabilities: {}",
+            classes.len(),
+            classes.join(", ")
+        ));
+    }
+    let how = match completed.method {
+        Found::Exact => "exactly".to_owned(),
+        _ if error.is_nan() => "with an error that is not known".to_owned(),
+        _ => format!("with standard errors of at most {error:.2}"),
+    };
     render::result(&format!(
-        "{missing} missing units of {n} rows filled with their probabilities in `{out}`"
+        "{missing} missing units of {n} rows filled with their probabilities, {how}, in `{out}`"
     ))
+}
+
+/// The method that was asked for.
+fn method(args: &CompleteArgs) -> Result<Filling, Failure> {
+    Ok(match args.method.as_str() {
+        "exact" if args.sweeps.is_some() => {
+            return Err(Failure::new(
+                "`--method exact` makes no sweeps",
+                "leave out `--sweeps`, or ask for `--method gibbs`",
+            ));
+        }
+        "exact" => Filling::Exact,
+        "gibbs" => Filling::Gibbs,
+        _ => Filling::Auto,
+    })
 }

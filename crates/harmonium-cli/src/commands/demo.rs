@@ -12,7 +12,7 @@ use crate::plan::Asked;
 use crate::render;
 use crate::render::picture::{Ink, Tone, mosaic};
 use crate::render::progress::Terminal;
-use harmonium::evaluation::baseline;
+use harmonium::evaluation::baseline::Alone;
 use harmonium::evaluation::filters::{projections, strongest_first};
 use harmonium::model::{Behind, Drawing, Show, Training};
 use harmonium::progress::Listener;
@@ -40,7 +40,6 @@ struct Findings {
     seconds: f64,
     score: Score,
     train_score: Score,
-    baseline: (f64, Option<f64>),
     samples: Vec<Vec<f64>>,
 }
 
@@ -128,7 +127,6 @@ fn learn(
         ..Plan::default()
     };
     let rbm = Rbm::binary(IMAGE.height * IMAGE.width, args.hidden)?;
-    let baseline = baseline::independent(rbm.machine(), train_set, test_set)?;
     let start = Instant::now();
     let model = Training::new(rbm, train_set, &plan).run(&mut [], terminal)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -136,14 +134,20 @@ fn learn(
     let train_score = model.score(train_set, Method::Exact)?;
     let drawing = Drawing {
         n: 2 * TILES,
-        sweeps: SWEEPS,
+        sweeps: Some(SWEEPS),
         seed: common.seed(),
         show: Show::Means,
         arithmetic: common.arithmetic(),
+        ..Drawing::default()
     };
     let drawn = model.freely().draw(&drawing, terminal)?.values;
     let samples = drawn.rows().into_iter().map(|row| row.to_vec()).collect();
-    Ok(Findings { model, seconds, score, train_score, baseline, samples })
+    Ok(Findings { model, seconds, score, train_score, samples })
+}
+
+/// Independent pixels on the same digits.
+fn alone(score: &Score) -> Option<&Alone> {
+    score.baseline.as_ref().ok().map(|baselines| &baselines.independent)
 }
 
 /// The exact ln Z behind a score.
@@ -163,8 +167,8 @@ fn as_json(findings: &Findings, args: &DemoArgs) -> serde_json::Value {
         "data_std_error": findings.score.data_std_error,
         "log_likelihood_train": findings.train_score.mean,
         "log_z": log_z(&findings.score),
-        "baseline": findings.baseline.0,
-        "baseline_std_error": findings.baseline.1,
+        "baseline": alone(&findings.score).map(|alone| alone.mean),
+        "baseline_std_error": alone(&findings.score).and_then(|alone| alone.std_error),
         "method": "exact",
         "n": findings.score.n,
     })
@@ -176,7 +180,7 @@ fn as_text(
     train_set: &Dataset,
     test_set: &Dataset,
 ) -> String {
-    let Findings { model, seconds, score, train_score, baseline, samples } = findings;
+    let Findings { model, seconds, score, train_score, samples } = findings;
     let ink = Ink::of_stdout();
     let mut text = String::new();
     let mut line = |s: &str| {
@@ -208,8 +212,10 @@ fn as_text(
         log_z(score),
         args.hidden
     ));
-    let baseline_error = render::error(baseline.1, 2);
-    line(&format!("  independent pixels  {:8.2} ± {baseline_error}", baseline.0));
+    if let Some(Alone { mean, std_error, .. }) = alone(score) {
+        let error = render::error(*std_error, 2);
+        line(&format!("  independent pixels  {mean:8.2} ± {error}"));
+    }
     line(&format!(
         "  (on the training digits: {:.2}; a small gap means little overfitting)\n",
         train_score.mean

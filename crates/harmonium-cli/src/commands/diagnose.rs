@@ -4,10 +4,13 @@ use crate::args::{Common, InspectArgs};
 use crate::failure::Failure;
 use crate::load;
 use crate::render::progress::Terminal;
-use harmonium::evaluation::diagnose::{Diagnosis, Scalar};
+use crate::render::verdict;
+use harmonium::evaluation::diagnose::{APART, Diagnosis, Scalar};
 use harmonium::evaluation::diagnostics::LEAST_DRAWS;
 use harmonium::evaluation::two_sample::TwoSample;
-use harmonium::model::Diagnosing;
+use harmonium::findings::{Evidence, Finding, findings};
+use harmonium::model::{Diagnosing, Judging};
+use harmonium::run::RunDirectory;
 use harmonium::{Dataset, Model};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -28,12 +31,44 @@ pub(super) fn run(
     };
     check(&diagnosing, &usual)?;
     let mut read = |spec: &Option<String>| -> Result<Option<Dataset>, Failure> {
-        let open = |spec: &String| load::data_for(model, spec, &args.reading, None, terminal);
-        Ok(spec.as_ref().map(open).transpose()?.map(|opened| opened.dataset))
+        let open = |spec: &String| load::data_for(model, spec, &args.reading, terminal);
+        spec.as_ref().map(open).transpose()
     };
     let (held_out, train) = (read(&args.data)?, read(&args.train)?);
     let found = model.diagnose(held_out.as_ref(), train.as_ref(), &diagnosing, terminal)?;
-    Ok((json(&found)?, text(&found)))
+    let judged =
+        judged(model, &found, held_out.as_ref().or(train.as_ref()), args, common, terminal)?;
+    let (mut value, text) = (json(&found)?, text(&found));
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), verdict::json(&judged)) {
+        value.extend(more);
+    }
+    Ok((value, format!("{text}{}", verdict::text(&judged))))
+}
+
+/// Everything that is to be said of the model, from its run too if it is one.
+fn judged(
+    model: &Model,
+    found: &Diagnosis,
+    data: Option<&Dataset>,
+    args: &InspectArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<Vec<Finding>, Failure> {
+    let run = RunDirectory::open(&args.model).ok();
+    let mut evidence = match &run {
+        Some(run) => Evidence::of(&run.read_events()?.events),
+        None => Evidence::default(),
+    };
+    if let Some(plan) = run.and_then(|run| super::report::settings(&run.config().ok()?, model).ok())
+    {
+        evidence.plan = plan;
+    }
+    evidence.result = Some(model.about.epoch);
+    evidence.mixing.clone_from(&found.scalars);
+    evidence.two_sample.clone_from(&found.two_sample);
+    let judging = Judging::thorough(common.seed(), common.arithmetic());
+    model.judge(&mut evidence, data, &judging, terminal)?;
+    Ok(findings(&evidence))
 }
 
 fn check(asked: &Diagnosing, usual: &Diagnosing) -> Result<(), Failure> {
@@ -119,7 +154,11 @@ pub(super) fn fact(scalar: &Scalar) -> Option<(String, String)> {
         m.autocorrelation_time?,
         m.effective_samples?,
         m.r_hat?,
-        if m.is_fine() { "" } else { ": not mixed" }
+        match m.r_hat {
+            Some(r) if r > APART => ": not mixed",
+            _ if m.is_fine() => "",
+            _ => ": slow",
+        }
     );
     Some((scalar.name.clone(), text))
 }

@@ -14,7 +14,7 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output.out, args.output.force)?;
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let data = load::data_for(&model, &args.data, &args.reading, None, &mut terminal)?.dataset;
+    let data = load::data_for(&model, &args.data, &args.reading, &mut terminal)?;
     let extracting = Extracting { layer: args.layer.clone(), arithmetic: common.arithmetic() };
     let found = model.features_with(&data, &extracting, &mut terminal)?;
     if found.unconverged > 0 {

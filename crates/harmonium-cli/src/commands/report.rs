@@ -3,13 +3,15 @@
 use super::diagnose::fact;
 use crate::args::{Common, ReportArgs};
 use crate::failure::Failure;
+use crate::plan::Inputs;
 use crate::render::progress::Terminal;
 use crate::report::{Contents, html};
 use crate::{load, output, plan, render};
+use harmonium::evaluation::baseline::Gain;
 use harmonium::findings::{Evidence, findings};
-use harmonium::model::{Blueprint, Portrait};
-use harmonium::run::{Ending, Event, Memory, RunDirectory};
-use harmonium::{Dataset, Model, Plan};
+use harmonium::model::{Blueprint, Judging, Portrait};
+use harmonium::run::{Memory, RunDirectory};
+use harmonium::{Model, Plan};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -40,17 +42,21 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     };
     let events = directory.read_events()?.events;
     let (seed, arithmetic) = (common.seed(), common.arithmetic());
-    let Portrait { filters, weights, activities, data_samples, model_samples } =
-        model.portrait(data.as_ref(), seed, arithmetic, &mut terminal)?;
+    let train = data.as_ref().map(|inputs| &inputs.data.dataset);
+    let held_out = data.as_ref().and_then(Inputs::validation).or(train);
+    let Portrait { filters, weights, activities, data_samples, model_samples, warning } =
+        model.portrait(train, seed, arithmetic, &mut terminal)?;
+    notes.extend(warning.map(|text| format!("samples shown here: {text}")));
     let mut evidence = Evidence {
-        epochs: events.iter().filter_map(Event::as_epoch).cloned().collect(),
-        ending: Ending::of(&events),
+        result: Some(model.about.epoch),
         data_samples,
         model_samples,
         weights,
         activities,
-        ..Evidence::default()
+        ..Evidence::of(&events)
     };
+    let judging = Judging::thorough(seed, arithmetic);
+    model.judge(&mut evidence, held_out, &judging, &mut terminal)?;
     let found = match settings(&config, &model) {
         Ok(plan) => {
             evidence.plan = plan;
@@ -62,16 +68,17 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
             Vec::new()
         }
     };
-    let mixing = model.quick_mixing(seed, arithmetic, &mut terminal)?;
+    let mut scores = model.cheap_scores(train)?;
+    scores.extend(evidence.gain.as_ref().map(beside));
     let n = model.body.visible().first().map_or(0, |layer| layer.len());
     let contents = Contents {
         title: title(run),
         description: description(&model)?,
         findings: found,
+        mixing: evidence.mixing.iter().filter_map(fact).collect(),
         evidence,
         notes,
-        scores: model.cheap_scores(data.as_ref())?,
-        mixing: mixing.iter().filter_map(fact).collect(),
+        scores,
         config,
         data: facts(&model.about.data),
         image: model.about.data.image(n),
@@ -91,15 +98,22 @@ fn title(run: &str) -> String {
     format!("Run {name}")
 }
 
-/// The data of the run, read as it was.
-fn data(config: &str, terminal: &mut Terminal) -> Result<Dataset, Failure> {
-    let asked = plan::typed(&plan::parse(config, "run.toml")?)?;
-    let spec = asked.data.ok_or_else(|| Failure::new("no data is named", "it is in run.toml"))?;
-    Ok(load::data(&spec, &asked.reading, terminal)?.dataset)
+/// The baseline of a score.
+fn beside(gain: &Gain) -> (String, String) {
+    let error = render::error(gain.std_error, 4);
+    let text = format!("{:.4} nats; the model has {:+.4} ± {error}", gain.baseline, gain.nats);
+    (format!("{}, on the same rows", gain.over), text)
+}
+
+/// The data of the run, read as it was, and what was set apart of it.
+fn data(config: &str, terminal: &mut Terminal) -> Result<Inputs, Failure> {
+    let mut asked =
+        plan::typed(&plan::merge(plan::parse(config, "run.toml")?, toml::Table::new()))?;
+    super::train::inputs(&mut asked, terminal)
 }
 
 /// What was asked of the run.
-fn settings(config: &str, model: &Model) -> Result<Plan, Failure> {
+pub(super) fn settings(config: &str, model: &Model) -> Result<Plan, Failure> {
     let asked = plan::typed(&plan::merge(plan::parse(config, "run.toml")?, toml::Table::new()))?;
     plan::learning(&asked, &Blueprint::from(model.body.clone()))
 }

@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::model::{Drawing, Given, Show};
+use harmonium::evaluation::verdict::Verdict;
+use harmonium::model::{Drawing, Drawn, Found, Given, Sampling, Show};
 use harmonium::{Dataset, Model};
 use serde_json::json;
 
@@ -20,13 +21,14 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let model = load::model(&args.model, &mut terminal)?;
     let rows = match &args.given {
         Some(spec) => {
-            Some(load::data_for(&model, spec, &args.reading, None, &mut terminal)?.dataset)
+            Some(load::labelled_data_for(&model, spec, &args.reading, None, &mut terminal)?)
         }
         None => None,
     };
     let drawing = Drawing {
         // One sample for each row that is given.
         n: if rows.is_some() { 1 } else { args.n },
+        method: method(args)?,
         sweeps: args.sweeps,
         seed: common.seed(),
         show: if args.means { Show::Means } else { Show::Values },
@@ -35,13 +37,61 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     let drawn = known(args, &model, rows.as_ref())?.draw(&drawing, &mut terminal)?;
     output::write_samples(&args.output, &model, &drawn.values)?;
     let n = drawn.values.nrows();
+    if let Some(text) = drawn.warning() {
+        render::warn(&format!("{text}; {}", remedy(&drawn)));
+    }
+    let (trust, sweeps) = (&drawn.trust, drawn.sweeps);
     if common.json {
         return render::json(&json!({
-            "out": args.output.out, "n": n, "sweeps": args.sweeps, "class": args.class,
+            "out": args.output.out, "n": n, "class": args.class, "sweeps": sweeps,
+            "method": drawn.method.name(), "verdict": trust.verdict, "r_hat": trust.r_hat,
+            "effective_samples": trust.effective_samples, "scalar": trust.scalar,
+            "autocorrelation_time": trust.autocorrelation_time, "round_trips": drawn.round_trips,
         }));
     }
-    let sweeps = args.sweeps;
-    render::result(&format!("{n} samples after {sweeps} sweeps in `{}`", args.output.out))
+    render::result(&format!("{n} samples {} in `{}`", how(&drawn), args.output.out))
+}
+
+/// The method that was asked for.
+fn method(args: &SampleArgs) -> Result<Sampling, Failure> {
+    Ok(match args.method.as_str() {
+        "exact" if args.sweeps.is_some() => {
+            return Err(Failure::new(
+                "`--method exact` makes no sweeps",
+                "leave out `--sweeps`, or ask for `--method gibbs`",
+            ));
+        }
+        "exact" => Sampling::Exact,
+        "gibbs" => Sampling::Gibbs,
+        "tempered" => Sampling::Tempered,
+        _ => Sampling::Auto,
+    })
+}
+
+/// How samples were found, in words.
+fn how(drawn: &Drawn) -> String {
+    let sweeps = drawn.sweeps;
+    let way = match drawn.method {
+        Found::Exact => return "drawn exactly".into(),
+        Found::Gibbs => format!("after {sweeps} sweeps"),
+        Found::Cluster => format!("after {sweeps} sweeps with cluster moves"),
+        Found::Tempered => format!("after {sweeps} rounds of tempering"),
+        other => format!("by {}", other.name()),
+    };
+    let worth = drawn.trust.effective_samples.map_or(String::new(), |n| format!(", worth {n:.0}"));
+    format!("{way} ({}{worth})", drawn.trust.verdict)
+}
+
+/// The flag that would help.
+fn remedy(drawn: &Drawn) -> String {
+    let sweeps = 4 * drawn.sweeps.max(250);
+    match drawn.method {
+        Found::Tempered => format!("`--method tempered --sweeps {sweeps}` may help"),
+        _ if drawn.trust.verdict == Verdict::Unknown => {
+            format!("`--sweeps {sweeps}` would tell")
+        }
+        _ => format!("`--method tempered`, or `--sweeps {sweeps}`, may help"),
+    }
 }
 
 /// What is known of each sample.

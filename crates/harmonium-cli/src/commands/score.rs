@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
+use harmonium::evaluation::baseline::Alone;
 use harmonium::evaluation::bound::Terms;
 use harmonium::evaluation::dbn::DbnLikelihood;
 use harmonium::evaluation::likelihood::Estimate;
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let labels = args.labels.as_deref();
-    let data = load::data_for(&model, &args.data, &args.reading, labels, &mut terminal)?.dataset;
+    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
     let scoring = Scoring {
         method: method(&args.method),
         annealing: logz::settings(&args.annealing, common),
@@ -83,12 +84,37 @@ fn as_text(score: &Score) -> String {
   only differences between rows of one model mean something: ln Z is missing"
         ),
     };
+    let text = format!("{text}{}", beside(score));
     match score.error_rate {
         Some(rate) => {
             let percent = 100.0 * rate;
             format!("{text}\n  {percent:.2} % of the labels are not the most probable class")
         }
         None => text,
+    }
+}
+
+/// The baselines in words.
+fn beside(score: &Score) -> String {
+    let (baselines, gain) = match (&score.baseline, &score.gain) {
+        (Ok(baselines), Some(gain)) => (baselines, gain),
+        (Err(_), _) if score.log_likelihood().is_none() => return String::new(),
+        (Err(why), _) => return format!("\n  no baseline: {why}"),
+        _ => return String::new(),
+    };
+    let line = |name: &str, alone: &Alone| {
+        format!("\n  {name}: {:.4} ± {} nats", alone.mean, render::error(alone.std_error, 4))
+    };
+    let mut text = line("independent columns", &baselines.independent);
+    if let Some(gaussian) = &baselines.gaussian {
+        text += &line("one full Gaussian", gaussian);
+    }
+    let (nats, error) = (gain.nats, render::error(gain.std_error, 4));
+    let over = gain.over;
+    text + &if gain.is_none() {
+        format!("\n  no better than {over}: {nats:+.4} ± {error} nats per row")
+    } else {
+        format!("\n  {nats:.4} ± {error} nats per row better than {over}")
     }
 }
 
@@ -162,6 +188,7 @@ fn as_json(score: &Score) -> Value {
         "data_std_error": score.data_std_error,
         "log_likelihood": score.log_likelihood(),
     });
+    extend(&mut value, baseline(score));
     let Some((lower, upper)) = score.interval() else {
         let key = match score.method {
             Method::Pseudo => "pseudo_log_likelihood",
@@ -186,6 +213,21 @@ fn as_json(score: &Score) -> Value {
         value["error_rate"] = json!(rate);
     }
     value
+}
+
+/// The baselines, or why there are none.
+fn baseline(score: &Score) -> Value {
+    match &score.baseline {
+        Err(why) => json!({ "baseline": null, "baseline_reason": why }),
+        Ok(found) => json!({
+            "baseline": found.independent.mean,
+            "baseline_std_error": found.independent.std_error,
+            "baseline_gaussian": found.gaussian.as_ref().map(|g| g.mean),
+            "gain": score.gain.map(|g| g.nats),
+            "gain_std_error": score.gain.and_then(|g| g.std_error),
+            "better_than_baseline": score.gain.map(|g| !g.is_none()),
+        }),
+    }
 }
 
 /// What stands behind a log-likelihood.

@@ -7,14 +7,18 @@ use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
-use harmonium::model::{Blueprint, Training, fitting_binarize, fitting_units};
+use harmonium::findings::{Evidence, Finding, findings};
+use harmonium::model::{
+    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+};
 use harmonium::progress::Listener;
 use harmonium::run::{
-    About, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
+    About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
+    SavedCheckpoint,
 };
-use harmonium::training::{Learner, Measurements, Stop};
-use harmonium::{Dataset, Model, Plan};
-use harmonium_data::Opened;
+use harmonium::training::{Learner, Stop};
+use harmonium::{Dataset, Plan};
+use harmonium_data::{Labels, Opened, Reading};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -53,7 +57,53 @@ fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure
     let (prepared, blueprint) = prepare(model, asked(model, args, common)?, &mut terminal)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let recorded = start(&prepared, blueprint, &args.out, overwrite, &mut terminal)?;
-    Ok(tell(&recorded, &args.out))
+    Ok(judged(tell(&recorded, &args.out), &recorded, &prepared, &args.out, common, &mut terminal))
+}
+
+/// Adds the verdict of all evidence to what is told of a run that has ended.
+fn judged(
+    mut told: Told,
+    recorded: &Recorded,
+    prepared: &Prepared,
+    out: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Told {
+    if matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
+        return told;
+    }
+    match found(recorded, prepared, out, common, terminal) {
+        Ok(found) => {
+            told.text = format!("{}\n{}", told.text, render::verdict::text(&found));
+            if let (Some(json), Value::Object(more)) =
+                (told.json.as_object_mut(), render::verdict::json(&found))
+            {
+                json.extend(more);
+            }
+        }
+        // The run itself is complete: what could not be judged is said and no failure.
+        Err(failure) => terminal.note(&format!("the model could not be judged: {failure}")),
+    }
+    told
+}
+
+/// What is to be said of a run that has ended.
+fn found(
+    recorded: &Recorded,
+    prepared: &Prepared,
+    out: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<Vec<Finding>, Failure> {
+    let (model, inputs) = (&recorded.model, &prepared.inputs);
+    let train = &inputs.data.dataset;
+    let events = RunDirectory::open(out)?.read_events()?.events;
+    let plan = prepared.plan.clone();
+    let mut evidence = Evidence { plan, result: Some(model.about.epoch), ..Evidence::of(&events) };
+    let (seed, arithmetic) = (prepared.plan.seed, common.arithmetic());
+    let judging = Judging::after_training(model, recorded.epochs, train.n_rows(), seed, arithmetic);
+    model.judge(&mut evidence, inputs.validation().or(Some(train)), &judging, terminal)?;
+    Ok(findings(&evidence))
 }
 
 /// What was asked: the flags over the configuration file.
@@ -74,28 +124,41 @@ pub(crate) fn prepare(
     mut asked: Asked,
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
-    let (opened, labels) = open(model, &mut asked, terminal)?;
+    let (opened, labels) = open(&mut asked, terminal)?;
     let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
-    let n_classes = opened.dataset.labels().map_or(0, harmonium_data::Labels::n_classes);
+    let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
-    let valid = validation(&asked, &opened, terminal)?;
-    let inputs = Inputs { data: opened, labels, valid };
+    let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
 }
 
-/// Opens the data as it was asked for, with its labels and their fingerprint.
-fn open(
-    model: &str,
+/// Everything a run reads.
+pub(crate) fn inputs(asked: &mut Asked, terminal: &mut Terminal) -> Result<Inputs, Failure> {
+    let (opened, labels) = open(asked, terminal)?;
+    with_validation(asked, opened, labels, terminal)
+}
+
+/// The data with what it is validated with: a file of its own, or a part that is set apart.
+fn with_validation(
     asked: &mut Asked,
+    opened: Opened,
+    labels: Option<u64>,
     terminal: &mut Terminal,
-) -> Result<(Opened, Option<u64>), Failure> {
+) -> Result<Inputs, Failure> {
+    let valid = validation(asked, &opened, terminal)?;
+    let (data, apart) = apart(asked, opened, terminal)?;
+    Ok(Inputs { data, labels, valid, apart })
+}
+
+/// Opens the data as it was asked for, with its labels and their fingerprint.
+fn open(asked: &mut Asked, terminal: &mut Terminal) -> Result<(Opened, Option<u64>), Failure> {
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
-            format!("`harmonium train {model} DATA …`; `digits` is built in"),
+            "`harmonium train rbm DATA …`; `digits` is built in",
         ));
     };
     if asked.reading.binarize.is_none() {
@@ -103,20 +166,39 @@ fn open(
         asked.reading.binarize = binarize.map(|binarize| binarize.to_string());
     }
     let opened = load::data(&spec, &asked.reading, terminal)?;
-    let Some(path) = &asked.settings.labels else { return Ok((opened, None)) };
-    let opened = load::with_labels(opened, path, None)?;
-    let labels = opened.dataset.labels();
-    if labels.is_some_and(|labels| labels.n_classes() == 1) {
+    let (opened, source) = labelled(opened, asked, terminal)?;
+    let Some(labels) = opened.dataset.labels() else { return Ok((opened, None)) };
+    if labels.n_classes() == 1 {
         return Err(Failure::new(
             "the labels are all of one class",
-            "labels that never differ say nothing: leave them out",
+            "labels that never differ say nothing: leave them out with `--no-labels`",
         ));
     }
-    let fingerprint = labels.map(harmonium_data::Labels::fingerprint);
+    let n = labels.n_classes();
+    terminal.note(&format!("{n} classes are learned together with the data, from {source}"));
+    let fingerprint = asked.settings.labels.as_ref().map(|_| labels.fingerprint());
     Ok((opened, fingerprint))
 }
 
-/// Opens the validation data, read as the training data was.
+/// The data with the classes that are learned, and where those come from: the file of labels, or the
+/// data itself.
+fn labelled(
+    mut opened: Opened,
+    asked: &Asked,
+    terminal: &mut Terminal,
+) -> Result<(Opened, String), Failure> {
+    let mut source = opened.label_source();
+    if let Some(path) = &asked.settings.labels {
+        source = format!("`{path}`");
+        opened.dataset = load::with_labels(opened.dataset, path, None, terminal)?;
+    } else if let Some(labels) = opened.dataset.labels() {
+        let labels = labels.compacted();
+        opened.dataset = opened.dataset.with_labels(labels)?;
+    }
+    Ok((opened, source))
+}
+
+/// Opens the validation data, read as the training data was, with its labels if there are any.
 fn validation(
     asked: &Asked,
     opened: &Opened,
@@ -125,15 +207,54 @@ fn validation(
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
     let mut reading = opened.reading.clone();
     reading.variable.clone_from(&asked.reading.variable);
-    let valid = load::data(spec, &reading, terminal)?;
-    let (found, expected) = (valid.dataset.n_columns(), opened.dataset.n_columns());
+    let expected = opened.dataset.n_columns();
+    let mut valid = Reading::default().open_as(&reading, Some(expected), spec)?;
+    valid.about.notes.iter().for_each(|note| terminal.note(note));
+    let found = valid.dataset.n_columns();
     if found != expected {
         return Err(Failure::new(
             format!("the validation data has {found} columns, the training data {expected}"),
             "both are read with the same flags",
         ));
     }
+    let Some(known) = opened.dataset.labels().map(Labels::class_names) else {
+        valid.dataset = valid.dataset.without_labels();
+        return Ok(Some(valid));
+    };
+    if let Some(path) = &asked.settings.valid_labels {
+        valid.dataset = load::with_labels(valid.dataset, path, Some(&known), terminal)?;
+    } else if let Some(labels) = valid.dataset.labels() {
+        let labels = labels.numbered_as(&known).map_err(|error| error.in_file(spec))?;
+        valid.dataset = valid.dataset.with_labels(labels)?;
+    } else {
+        terminal.note(
+            "the validation rows have no labels: they are summed out, so that its scores are those of the \
+             data alone; `--valid-labels FILE` gives them",
+        );
+    }
     Ok(Some(valid))
+}
+
+/// Sets rows apart for validation where that was asked for, or where patience needs them.
+fn apart(
+    asked: &mut Asked,
+    mut opened: Opened,
+    terminal: &mut Terminal,
+) -> Result<(Opened, Option<Dataset>), Failure> {
+    let settings = &mut asked.settings;
+    if settings.patience.is_some() && settings.valid.is_none() {
+        settings.valid_share.get_or_insert(VALID_SHARE);
+    }
+    let Some(share) = settings.valid_share else { return Ok((opened, None)) };
+    let (train, valid) = set_apart(&opened.dataset, share, asked.seed)?;
+    terminal.note(&format!(
+        "{} of {} rows, a share of {share} chosen by seed {}, are set apart for validation",
+        valid.n_rows(),
+        opened.dataset.n_rows(),
+        asked.seed
+    ));
+    opened.dataset = train;
+    Ok((opened, Some(valid)))
 }
 
 impl Prepared {
@@ -157,12 +278,11 @@ impl Prepared {
             data: Memory { reading, hash, ..training.memory()? },
             ..About::default()
         };
-        let valid: Option<&Dataset> = self.inputs.valid.as_ref().map(|v| &v.dataset);
         let settings = &self.asked.settings;
         Ok(Recording {
             about,
             train: &self.inputs.data.dataset,
-            valid,
+            valid: self.inputs.validation(),
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
         })
@@ -207,8 +327,11 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let (asked, provenance) = stored(model, &writer, args, common)?;
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
     prepared.inputs.check_same(&provenance)?;
+    let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(model) = writer.directory().model()? {
-        let told = tell(&nothing_left(model), &args.out);
+        let epochs = checkpoint.as_ref().map_or(model.about.epoch, |c| c.model().about.epoch);
+        let best = checkpoint.as_ref().and_then(SavedCheckpoint::best);
+        let told = tell(&Recorded { epochs, best, ..Recorded::of(model) }, &args.out);
         let events = writer.directory().read_events()?.events;
         if let Ending::Diverged(reason) = Ending::of(&events) {
             return Ok(diverged(told, &reason));
@@ -216,12 +339,8 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         terminal.note("this run has finished; nothing was left to do");
         return Ok(told);
     }
-    let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(saved) = checkpoint.as_ref().filter(|saved| saved.has_ended()) {
-        // Killed between the last checkpoint and the model.
-        let model = saved.model();
-        writer.finish(&model)?;
-        return Ok(tell(&nothing_left(model), &args.out));
+        return Ok(tell(&writer.conclude(saved, &mut terminal)?, &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
     let training = prepared.training(blueprint);
@@ -232,21 +351,10 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     };
     let from = checkpoint.as_ref();
     let recorded = record(learner, recording, &mut writer, from, &mut terminal)?;
-    Ok(tell(&recorded, &args.out))
+    Ok(judged(tell(&recorded, &args.out), &recorded, &prepared, &args.out, common, &mut terminal))
 }
 
-/// A run that had ended before.
-fn nothing_left(model: Model) -> Recorded {
-    Recorded {
-        stop: Stop::Finished,
-        model,
-        seconds: 0.0,
-        measurements: Measurements::default(),
-        best_epoch: None,
-    }
-}
-
-/// The same of a run that had diverged.
+/// What is told of a run that had diverged before.
 fn diverged(mut told: Told, reason: &str) -> Told {
     told.json["stop"] = json!("diverged");
     told.json["reason"] = json!(reason);
@@ -281,7 +389,7 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
     match &recorded.stop {
         Stop::Diverged(error) => Some(Failure::new(error.to_string(), error.hint())),
         Stop::Cancelled => {
-            let epoch = recorded.model.about.epoch;
+            let epoch = recorded.epochs;
             Some(Failure::new(
                 format!("interrupted after {epoch} epochs; the run is kept in `{out}`"),
                 format!(
@@ -294,13 +402,21 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
 }
 
 fn tell(recorded: &Recorded, out: &str) -> Told {
-    let Recorded { stop, model, seconds, measurements, best_epoch } = recorded;
-    let epochs = model.about.epoch;
+    let Recorded { stop, model, epochs, seconds, measurements, best } = recorded;
     let mut json = json!({
         "run": out, "epochs": epochs, "seconds": seconds,
-        "best_epoch": best_epoch, "stop": stop.word(),
+        "best_epoch": best.as_ref().map(|best| best.epoch), "stop": stop.word(),
     });
     let mut text = format!("{epochs} epochs in {seconds:.1} s; the run is in `{out}`");
+    if let Some(BestScore { name, value, epoch }) = best {
+        json["best_score"] = json!({ "name": name, "value": value });
+        if model.about.epoch == *epoch {
+            text = format!(
+                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4} nats); \
+                 that of epoch {epochs} is in `checkpoints/last.safetensors`"
+            );
+        }
+    }
     if let Stop::Observer(reason) = stop {
         text = format!("{text}\nstopped early: {reason}");
         json["reason"] = json!(reason);

@@ -4,6 +4,7 @@ pub(crate) mod idle;
 pub(crate) mod picture;
 pub(crate) mod progress;
 pub(crate) mod remedy;
+pub(crate) mod verdict;
 
 use crate::failure::Failure;
 use std::borrow::Cow;
@@ -18,6 +19,11 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 pub(crate) fn aside(text: &str) {
     idle::hush();
     let _ = writeln!(anstream::stderr(), "{}", plain(text));
+}
+
+/// Warns of a result that may be wrong, on stderr.
+pub(crate) fn warn(text: &str) {
+    aside(&format!("warning: {text}"));
 }
 
 /// The text with control characters written out, as `\u{1b}`; lines stay lines.

@@ -23,7 +23,7 @@ const VALUES: [&str; 14] = [
 ];
 
 /// A command and the flags that are changed in it; `N` in the command is the number of the case.
-const COMMANDS: [(&str, &[&str]); 8] = [
+const COMMANDS: [(&str, &[&str]); 9] = [
     (
         "train rbm bars-and-stripes:3 --epochs 2 --quiet --out r-N",
         &[
@@ -54,6 +54,10 @@ const COMMANDS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("train rbm bars-and-stripes:3 --epochs 2 --hidden 4 --rule pt --out r-N", &["--replicas"]),
+    (
+        "train rbm bars-and-stripes:3 --epochs 2 --hidden 4 --rule ptt --out r-N",
+        &["--reservoir", "--freeze-below", "--rollback-below"],
+    ),
     (
         "train dbm bars-and-stripes:3 --epochs 1 --hidden 4,3 --out r-N",
         &["--posterior-sweeps", "--mean-field-sweeps", "--pretrain-learning-rate"],

@@ -73,6 +73,8 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts
     if width == 0 {
         return Err(Error::Empty { n_rows: 0, n_columns: 0 });
     }
+    let names: Vec<String> = attributes.iter().map(|a| a.name.clone()).collect();
+    rows.name_columns(&names)?;
     let columns = Columns::of_text(rows.options(), width)?;
     let label = columns.as_ref().and_then(|c| c.label);
     let (defaults, words): (Vec<f32>, Vec<&str>) =
@@ -102,8 +104,7 @@ pub(crate) fn read(reader: &mut dyn BufRead, rows: &mut RowSink) -> Result<Facts
         }
         rows.push(&values, class.as_deref())?;
     }
-    let column_names = Some(attributes.into_iter().map(|a| a.name).collect());
-    Ok(Facts { column_names, ..Facts::default() })
+    Ok(Facts { column_names: Some(names), ..Facts::default() })
 }
 
 /// The cells of a row with their columns: all of them, or those that a sparse row lists.

@@ -104,6 +104,9 @@ pub(crate) fn read_folder(folder: &Path, rows: &mut RowSink) -> Result<(Format, 
         let found = "a folder without PNG or JPEG files".into();
         return Err(Error::UnknownFormat { found });
     }
+    if let (Some((_, Some(_))), Some(asked)) = (pictures.first(), &rows.options().label_column) {
+        return Err(Error::LabelsBeside { asked: asked.clone() });
+    }
     rows.set_full_scale(255);
     let (mut first, mut colours) = (None, Colours::default());
     for (path, class) in pictures {

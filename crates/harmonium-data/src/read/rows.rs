@@ -5,7 +5,7 @@ use crate::hash::ContentHash;
 use crate::labels::{self, Labels};
 use crate::options::Columns;
 use crate::store::{Cut, Store, to_byte};
-use crate::{BlockValues, Error, Image, Options, Table};
+use crate::{BlockValues, Error, Image, LabelColumn, Options, Table};
 
 /// What a format says about the rows besides their values.
 #[derive(Debug, Default)]
@@ -91,6 +91,20 @@ impl RowSink {
 
     pub(crate) fn n_rows(&self) -> usize {
         self.count
+    }
+
+    /// Finds the label column among the names of all columns, if it was asked for by its name.
+    pub(crate) fn name_columns(&mut self, names: &[String]) -> Result<(), Error> {
+        let Some(LabelColumn::Name(asked)) = &self.options.label_column else { return Ok(()) };
+        if self.options.transpose || self.options.packed_bits.is_some() {
+            return Err(Error::LabelName { asked: asked.clone(), available: Vec::new() });
+        }
+        let place = names.iter().position(|name| name.trim() == asked);
+        let place = place
+            .and_then(|place| isize::try_from(place).ok())
+            .ok_or_else(|| Error::LabelName { asked: asked.clone(), available: names.to_vec() })?;
+        self.options.label_column = Some(place.into());
+        Ok(())
     }
 
     /// Says before the first row that bytes are grey levels up to `full_scale`.

@@ -10,7 +10,7 @@ use super::lines::{Lines, excerpt, number, without_mark};
 use super::rows::{Facts, RowSink, is_missing};
 use super::source::HEAD;
 use crate::Error;
-use crate::options::{Columns, Options};
+use crate::options::{Columns, LabelColumn, Options};
 use std::io::BufRead;
 
 /// Lines looked at to find the delimiter.
@@ -115,12 +115,17 @@ pub(crate) fn read(
         return Err(Error::Empty { n_rows: 0, n_columns: 0 });
     };
     let mut next_line = records.next(&mut next)?;
+    let names = || first.iter().map(|c| String::from_utf8_lossy(c).into_owned()).collect();
+    // A column that is asked for by its name is one of a header.
+    let by_name = matches!(rows.options().label_column, Some(LabelColumn::Name(_)));
+    if by_name {
+        rows.name_columns(&Vec::from_iter(names()))?;
+    }
     let mut table = TextTable::new(rows.options(), first.len())?;
     let mut facts = Facts::default();
-    if table.is_header(&first, next_line.map(|_| &next)) {
+    if by_name || table.is_header(&first, next_line.map(|_| &next)) {
         facts.notes = header_notes(&first);
-        facts.column_names =
-            Some(first.iter().map(|c| String::from_utf8_lossy(c).into_owned()).collect());
+        facts.column_names = Some(names());
         let Some(n) = next_line else {
             return Err(Error::Empty { n_rows: 0, n_columns: first.len() });
         };

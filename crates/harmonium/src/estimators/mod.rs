@@ -9,8 +9,9 @@
 //! | CD-k | [`ExactPosterior`] (closed form for an RBM) | [`Contrastive`] |
 //! | PCD | [`ExactPosterior`] | [`Persistent`] |
 //! | tempered PCD | [`ExactPosterior`] | [`Tempered`] |
-//! | DBM | [`MeanFieldPosterior`] | [`Persistent`] or [`Tempered`] |
-//! | general BM | [`ClampedGibbs`] | [`Persistent`] or [`Tempered`] |
+//! | trajectory tempering | [`ExactPosterior`] | [`TrajectoryTempered`] |
+//! | DBM | [`MeanFieldPosterior`] | [`Persistent`], [`Tempered`] or [`TrajectoryTempered`] |
+//! | general BM | [`ClampedGibbs`] | [`Persistent`], [`Tempered`] or [`TrajectoryTempered`] |
 //! | pseudo-likelihood, fully visible | [`ExactPosterior`] (the data itself) | [`PseudoLikelihood`] |
 //!
 //! Where values are missing, the units without them are free on the data side, as the hidden ones are: what is
@@ -29,6 +30,7 @@ mod persistent;
 mod pseudo;
 mod snapshot;
 mod tempered;
+mod trajectory;
 
 pub use contrastive::Contrastive;
 pub use exact::{ExactModel, ExactPosterior};
@@ -38,13 +40,14 @@ pub use persistent::Persistent;
 pub use pseudo::PseudoLikelihood;
 pub use snapshot::Snapshot;
 pub use tempered::Tempered;
+pub use trajectory::{TrajectorySettings, TrajectoryTempered};
 
 pub(crate) use deferred::{Deferred, Deferring};
 
 use crate::error::Error;
 use crate::machine::{Batch, LayerId, Machine, State};
 use crate::moments::Moments;
-use crate::sampling::{Clamp, Convergence, Sampler};
+use crate::sampling::{Clamp, Convergence, Sampler, TrackedLogPartition};
 use harmonium_kernels::random::Stream;
 
 /// What an estimator sees of one step.
@@ -87,6 +90,15 @@ impl Side<'_> {
     }
 }
 
+/// Where training should go back to, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Retreat<'a> {
+    /// The last machine that the estimator can vouch for.
+    pub machine: &'a Machine,
+    /// The share of exchanges with it that the machine of this step accepted.
+    pub acceptance: f64,
+}
+
 /// One side of the gradient.
 pub trait Estimator: Send {
     /// Its name, as in configuration files.
@@ -107,6 +119,27 @@ pub trait Estimator: Send {
     /// Samples of the model it keeps, if it keeps any.
     fn chains(&self) -> Option<&State> {
         None
+    }
+
+    /// Where training should go back to after this step, if the machine has left what the estimator
+    /// can follow: its last estimate is then not one to learn from.
+    fn retreat(&self) -> Option<Retreat<'_>> {
+        None
+    }
+
+    /// What the learning rate is multiplied with: below 1 once training had to go back.
+    fn caution(&self) -> f64 {
+        1.0
+    }
+
+    /// $\ln Z$ of the machine of `sampler`, which the last estimate was of, if the estimator knows
+    /// it on the way.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    fn log_partition(&self, _sampler: &Sampler) -> Result<Option<TrackedLogPartition>, Error> {
+        Ok(None)
     }
 
     /// Everything the next estimate depends on besides the machine and the batch: nothing, unless

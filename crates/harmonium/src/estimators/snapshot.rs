@@ -1,7 +1,8 @@
 //! State that can be saved: named rows of numbers.
 
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, State};
+use crate::machine::{Base, LayerId, Machine, State};
+use crate::units::{BitCoordinates, OwnParameters};
 use std::collections::BTreeMap;
 
 /// Named rows of numbers, in sorted order, so that equal states give equal bytes.
@@ -63,8 +64,7 @@ impl Snapshot {
         for (c, values) in machine.couplings_mut().iter_mut().zip(stored) {
             c.weights.entries_mut().copy_from_slice(&values);
         }
-        let constant = self.get(&format!("{prefix}.constant"), 1)?[0] - machine.constant();
-        machine.add_to_constant(constant);
+        machine.set_constant(self.get(&format!("{prefix}.constant"), 1)?[0]);
         Ok(())
     }
 
@@ -81,6 +81,107 @@ impl Snapshot {
             x.set_layer(LayerId(l), self.get(&key, n_rows * layer.len())?);
         }
         Ok(x)
+    }
+}
+
+/// Bits in one number of a snapshot: whole numbers below $2^{53}$ are exact.
+const BITS: usize = 48;
+
+impl Snapshot {
+    /// Adds samples, every name behind `prefix.`; bits are packed, since reservoirs hold many.
+    pub(crate) fn insert_samples(&mut self, prefix: &str, machine: &Machine, x: &State) {
+        for (l, layer) in machine.layers().iter().enumerate() {
+            let values = x.layer(LayerId(l));
+            let stored = match layer.units.bit_coordinates() {
+                Some(bits) => values.chunks(BITS).map(|some| packed(some, bits)).collect(),
+                None => values.to_vec(),
+            };
+            self.insert(format!("{prefix}.{}", layer.name), stored);
+        }
+    }
+
+    /// `n_rows` samples that [`Snapshot::insert_samples`] stored.
+    pub(crate) fn samples(
+        &self,
+        prefix: &str,
+        machine: &Machine,
+        n_rows: usize,
+    ) -> Result<State, Error> {
+        let mut x = State::zeros(machine, n_rows)?;
+        for (l, layer) in machine.layers().iter().enumerate() {
+            let (key, n) = (format!("{prefix}.{}", layer.name), n_rows * layer.len());
+            match layer.units.bit_coordinates() {
+                Some(bits) => {
+                    let stored = self.get(&key, n.div_ceil(BITS))?;
+                    let mut values = vec![0.0; n];
+                    for (some, word) in values.chunks_mut(BITS).zip(stored) {
+                        unpack(*word, bits, some);
+                    }
+                    x.set_layer(LayerId(l), &values);
+                }
+                None => x.set_layer(LayerId(l), self.get(&key, n)?),
+            }
+        }
+        Ok(x)
+    }
+
+    /// Adds the factorised end of a ladder.
+    pub(crate) fn insert_base(&mut self, machine: &Machine, base: &Base) {
+        for (l, layer) in machine.layers().iter().enumerate() {
+            self.insert(format!("base.{}.bias", layer.name), base.bias[l].clone());
+            let own = OwnParameters::new(&base.own[l], layer.len());
+            for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
+                let key = format!("base.{}.{}", layer.name, parameter.name);
+                self.insert(key, own.row(k).to_vec());
+            }
+        }
+    }
+
+    /// What [`Snapshot::insert_base`] stored.
+    pub(crate) fn base(&self, machine: &Machine) -> Result<Base, Error> {
+        let mut base = Base::uniform(machine);
+        for (l, layer) in machine.layers().iter().enumerate() {
+            let bias = self.get(&format!("base.{}.bias", layer.name), layer.len())?;
+            base.bias[l].copy_from_slice(bias);
+            let rows = base.own[l].chunks_exact_mut(layer.len());
+            for (parameter, row) in layer.units.own_parameters().iter().zip(rows) {
+                let key = format!("base.{}.{}", layer.name, parameter.name);
+                row.copy_from_slice(self.get(&key, layer.len())?);
+            }
+        }
+        Ok(base)
+    }
+
+    /// Adds counters below $2^{53}$.
+    pub(crate) fn insert_counters(&mut self, key: &str, counters: &[u64]) {
+        self.insert(key, counters.iter().map(|n| *n as f64).collect());
+    }
+
+    /// What [`Snapshot::insert_counters`] stored.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counters below 2^53 are whole numbers in f64"
+    )]
+    pub(crate) fn counters<const N: usize>(&self, key: &str) -> Result<[u64; N], Error> {
+        let stored = self.get(key, N)?;
+        Ok(std::array::from_fn(|i| stored[i] as u64))
+    }
+}
+
+/// At most 48 values as the bits of one number.
+fn packed(values: &[f64], bits: BitCoordinates) -> f64 {
+    let on = bits.scale + bits.shift;
+    let word = values.iter().rev().fold(0_u64, |word, x| word << 1 | u64::from(*x == on));
+    word as f64
+}
+
+/// The values whose bits a number holds.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "48 bits")]
+fn unpack(word: f64, bits: BitCoordinates, out: &mut [f64]) {
+    let word = word as u64;
+    for (i, x) in out.iter_mut().enumerate() {
+        *x = bits.shift + bits.scale * (word >> i & 1) as f64;
     }
 }
 

@@ -5,7 +5,6 @@ use super::{Context, Deferring, Estimator, Side, Snapshot, last_free_block};
 use crate::error::Error;
 use crate::machine::{Base, Machine, State, check_memory, filled};
 use crate::sampling::{Clamp, SwapRate, Tempering};
-use crate::units::OwnParameters;
 use harmonium_kernels::random::Stream;
 
 /// Persistent ladders of replicas; the statistics come from those at $\beta = 1$.
@@ -79,15 +78,7 @@ impl Estimator for Tempered {
         let mut snapshot = Snapshot::default();
         if let Some(ladders) = &self.ladders {
             snapshot.insert_state(machine, ladders.replicas());
-            let base = ladders.base();
-            for (l, layer) in machine.layers().iter().enumerate() {
-                snapshot.insert(format!("base.{}.bias", layer.name), base.bias[l].clone());
-                let own = OwnParameters::new(&base.own[l], layer.len());
-                for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
-                    let key = format!("base.{}.{}", layer.name, parameter.name);
-                    snapshot.insert(key, own.row(k).to_vec());
-                }
-            }
+            snapshot.insert_base(machine, ladders.base());
             let swaps = ladders.swap_rates().iter();
             let counts = swaps.flat_map(|s| [s.proposed as f64, s.accepted as f64]).collect();
             snapshot.insert("swaps", counts);
@@ -106,16 +97,7 @@ impl Estimator for Tempered {
         if snapshot.0.is_empty() {
             return Ok(());
         }
-        let mut base = Base::uniform(machine);
-        for (l, layer) in machine.layers().iter().enumerate() {
-            let bias = snapshot.get(&format!("base.{}.bias", layer.name), layer.len())?;
-            base.bias[l].copy_from_slice(bias);
-            let rows = base.own[l].chunks_exact_mut(layer.len());
-            for (parameter, row) in layer.units.own_parameters().iter().zip(rows) {
-                let key = format!("base.{}.{}", layer.name, parameter.name);
-                row.copy_from_slice(snapshot.get(&key, layer.len())?);
-            }
-        }
+        let base = snapshot.base(machine)?;
         let mut ladders = self.start(machine, base, Stream::new(0))?;
         let n_rows = self.n_chains * self.betas.len();
         ladders.set_replicas(machine, snapshot.state(machine, n_rows)?)?;

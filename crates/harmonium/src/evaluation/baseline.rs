@@ -1,13 +1,453 @@
-//! What a model without couplings reaches: the score every machine has to beat.
+//! What models without couplings reach on the same rows: the scores every machine has to beat.
+//!
+//! *Independent columns:* each visible unit alone, fitted to the training data. A probability that was
+//! counted in $n$ rows is smoothed as $(n p + \tfrac12) / (n + \tfrac q2)$ for a unit of $q$ values
+//! (Krichevsky & Trofimov 1981), so that a value which never occurred costs no infinity; a real unit
+//! has the mean and the variance of its column.
+//!
+//! *One Gaussian*, where there are real units: their means, variances and correlations together. The
+//! correlations $R$ are shrunk towards none,
+//!
+//! $$R_\lambda = (1 - \lambda) R + \lambda I, \qquad
+//!   \lambda = \frac{\tfrac1n \bigl(\overline{\lVert z \rVert^4} - \lVert R \rVert_F^2\bigr)}
+//!                  {\lVert R - I \rVert_F^2} \text{ at most } 1,$$
+//!
+//! with $z$ the standardised rows (Ledoit & Wolf 2004): with few rows sample correlations are mostly
+//! noise, and without shrinkage they could not be inverted.
+//!
+//! Both are fitted on training data and stored with a model, so that other rows are scored with the
+//! baseline that knew no more than the model did.
 
 use super::likelihood::weighted_mean;
 use crate::error::Error;
-use crate::machine::{Layer, Machine};
-use crate::training::{Plan, initialise};
+use crate::exact::cholesky;
+use crate::machine::{Batch, Layer, LayerId, Machine, State};
+use crate::schema::Feed;
+use crate::units::Storage;
+use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
+use harmonium_kernels::dense::dot;
+use harmonium_kernels::random::Stream;
+use serde::{Deserialize, Serialize};
 
-/// Mean log-likelihood of `test` under independent units with the means of `train`, and its
-/// standard error.
+/// Rows scored at a time.
+const ROWS: usize = 256;
+/// Real columns up to which their correlations are kept: a model file holds one number for each pair.
+pub const MOST_REAL_COLUMNS: usize = 128;
+
+/// What is remembered of real columns besides their means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Spread {
+    /// The variance of each real column.
+    pub variances: Vec<f64>,
+    /// Shrunk correlations of each real column with those before it; none where there are more than
+    /// [`MOST_REAL_COLUMNS`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub correlations: Vec<f64>,
+    /// $\lambda$.
+    pub shrinkage: f64,
+}
+
+impl Spread {
+    /// Of the real columns of `feed`, which fills the visible layers of `layers`; nothing where there
+    /// are none.
+    pub fn of(layers: &Machine, feed: &Feed<'_>) -> Option<Self> {
+        let real = real_layers(layers);
+        if real.is_empty() {
+            return None;
+        }
+        let (means, variances) = feed.statistics();
+        let visible = layers.visible_layers();
+        let of = |all: &[Vec<f64>]| -> Vec<f64> {
+            let chosen = visible.iter().zip(all).filter(|(l, _)| real.contains(l));
+            chosen.flat_map(|(_, values)| values).copied().collect()
+        };
+        let (means, variances) = (of(&means), of(&variances));
+        let mut spread = Self { variances, ..Self::default() };
+        if spread.variances.len() <= MOST_REAL_COLUMNS {
+            spread.correlate(layers, feed, &means);
+        }
+        Some(spread)
+    }
+
+    /// Shrunk correlations over the rows that have all real columns.
+    fn correlate(&mut self, layers: &Machine, feed: &Feed<'_>, means: &[f64]) {
+        let (d, real) = (means.len(), real_layers(layers));
+        let scale: Vec<f64> = self.variances.iter().map(|v| positive(*v).sqrt().recip()).collect();
+        let (mut sums, mut fourth) = (vec![0.0; d * (d + 1) / 2], 0.0);
+        let (mut total, mut squares) = (0.0, 0.0);
+        let data = feed.data();
+        for start in (0..data.n_rows()).step_by(ROWS) {
+            let batch = feed.batch(start..(start + ROWS).min(data.n_rows()), Stream::new(0));
+            let Ok(x) = batch.to_state(layers) else { return };
+            for row in 0..x.n_rows() {
+                if units_of(layers, &real).any(|(l, unit)| !batch.clamp().holds(l, row, unit)) {
+                    continue;
+                }
+                let values = real.iter().flat_map(|&l| x.row(l, row));
+                let z: Vec<f64> =
+                    values.zip(means).zip(&scale).map(|((x, m), s)| (x - m) * s).collect();
+                let w = data.weight(start + row);
+                for i in 0..d {
+                    let line = &mut sums[i * (i + 1) / 2..];
+                    z[..=i].iter().zip(line).for_each(|(y, sum)| *sum += w * z[i] * y);
+                }
+                fourth += w * dot(&z, &z).powi(2);
+                total += w;
+                squares += w * w;
+            }
+        }
+        if total <= 0.0 {
+            return;
+        }
+        sums.iter_mut().for_each(|s| *s /= total);
+        let pairs = || (0..d).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let at = |i: usize, j: usize| sums[i * (i + 1) / 2 + j];
+        let off: f64 = 2.0 * pairs().map(|(i, j)| at(i, j).powi(2)).sum::<f64>();
+        let diagonal: f64 = (0..d).map(|i| at(i, i).powi(2)).sum();
+        let away: f64 = off + (0..d).map(|i| (at(i, i) - 1.0).powi(2)).sum::<f64>();
+        let noise = (fourth / total - diagonal - off).max(0.0) * squares / (total * total);
+        self.shrinkage = if away > 0.0 { (noise / away).min(1.0) } else { 1.0 };
+        self.correlations = pairs().map(|(i, j)| (1.0 - self.shrinkage) * at(i, j)).collect();
+    }
+}
+
+/// A variance that no machine could undercut: a column that never changes would have any density.
+fn positive(variance: f64) -> f64 {
+    variance.max(PRECISION.end().recip())
+}
+
+/// The visible layers of real units.
+fn real_layers(machine: &Machine) -> Vec<LayerId> {
+    let real = |&l: &LayerId| machine.layer(l).units.storage() == Storage::Reals;
+    machine.visible_layers().into_iter().filter(real).collect()
+}
+
+/// The score of one baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alone {
+    /// The mean log-likelihood of a row, in nats.
+    pub mean: f64,
+    /// Its standard error, from the spread over the rows; unknown of one row.
+    pub std_error: Option<f64>,
+    /// The log-likelihood of each row.
+    pub rows: Vec<f64>,
+}
+
+/// The scores of all baselines that a set of rows has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baselines {
+    /// Each column alone.
+    pub independent: Alone,
+    /// Real columns as one Gaussian, the others alone; where there are real columns and their
+    /// correlations are remembered.
+    pub gaussian: Option<Alone>,
+}
+
+impl Baselines {
+    /// The best of them, and what to call it.
+    pub fn best(&self) -> (&Alone, &'static str) {
+        match &self.gaussian {
+            Some(gaussian) if gaussian.mean > self.independent.mean => {
+                (gaussian, "one full Gaussian")
+            }
+            _ => (&self.independent, "independent columns"),
+        }
+    }
+
+    /// By how much the scores of the same rows are better than the best baseline.
+    pub fn gain(&self, rows: &[f64], weights: &[f64]) -> Gain {
+        let (alone, over) = self.best();
+        let gains: Vec<f64> = rows.iter().zip(&alone.rows).map(|(a, b)| a - b).collect();
+        let (nats, std_error) = weighted_mean(&gains, weights);
+        Gain { nats, std_error, over, baseline: alone.mean }
+    }
+}
+
+/// Standard errors that a gain must be above zero to count.
+const SURE: f64 = 2.0;
+/// The share of the baseline below which a gain is nothing: first weights that are merely random, and
+/// probabilities that are smoothed otherwise, differ by less.
+const NOTHING: f64 = 1e-3;
+
+/// By how much a model is better than the best baseline, on the same rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// The mean difference of a row, in nats.
+    pub nats: f64,
+    /// Its standard error: rows are compared one by one, so it is smaller than that of either score.
+    pub std_error: Option<f64>,
+    /// What the best baseline is called.
+    pub over: &'static str,
+    /// Its mean score.
+    pub baseline: f64,
+}
+
+impl Gain {
+    /// Whether the model is no better than the baseline, as far as these rows can tell.
+    pub fn is_none(&self) -> bool {
+        // One row says nothing of its error: its sign is all there is.
+        let least = (SURE * self.std_error.unwrap_or(0.0)).max(NOTHING * self.baseline.abs());
+        self.nats.is_nan() || self.nats <= least
+    }
+
+    /// Whether the model is worse than the baseline, by more than chance.
+    pub fn is_loss(&self) -> bool {
+        !Self { nats: -self.nats, ..*self }.is_none()
+    }
+
+    /// The same with the error of an estimate behind the scores of all rows.
+    #[must_use]
+    pub fn with_error(self, error: f64) -> Self {
+        Self { std_error: Some(self.std_error.unwrap_or(0.0).hypot(error)), ..self }
+    }
+}
+
+/// The baselines of a set of training data.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// Units without couplings.
+    machine: Machine,
+    /// The logarithm of the sum of each unit of each layer.
+    log_sums: Vec<Vec<f64>>,
+    /// Real units together.
+    gaussian: Option<Gaussian>,
+}
+
+impl Fitted {
+    /// From what is remembered of the training data: the mean of every entry of the visible layers of
+    /// `layers`, counted in `rows` rows, and the spread of real ones. Nothing where that does not
+    /// fit the layers.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn new(
+        layers: &Machine,
+        means: &[f64],
+        rows: usize,
+        spread: Option<&Spread>,
+    ) -> Result<Option<Self>, Error> {
+        let real = real_layers(layers);
+        let n_real: usize = real.iter().map(|&l| layers.layer(l).len()).sum();
+        let mut variances = spread.map_or(&[][..], |s| &s.variances);
+        let entries: usize = layers.visible_layers().iter().map(|&l| layers.layer(l).len()).sum();
+        let known = means.iter().chain(variances).all(|x| x.is_finite());
+        if means.len() != entries || variances.len() != n_real || rows == 0 || !known {
+            return Ok(None);
+        }
+        let (mut visible, mut at) = (Vec::new(), 0);
+        for l in layers.visible_layers() {
+            let mut layer = layers.layer(l).clone();
+            let of_layer = &means[at..at + layer.len()];
+            at += layer.len();
+            if real.contains(&l) {
+                let (own, rest) = variances.split_at(layer.len());
+                variances = rest;
+                layer.own = own.iter().map(|v| positive(*v).recip()).collect();
+                layer.bias = layer.bias_of_means(of_layer);
+            } else {
+                layer.bias = smoothed_bias(&layer, of_layer, rows as f64);
+            }
+            layer.offset = vec![0.0; layer.len()];
+            visible.push(layer);
+        }
+        let machine = Machine::new(visible, Vec::new())?;
+        let gaussian = spread.and_then(|s| Gaussian::new(&machine, &s.correlations));
+        let log_sums = machine.layers().iter().map(log_sums).collect();
+        Ok(Some(Self { machine, log_sums, gaussian }))
+    }
+
+    /// The baselines of `train` for the visible layers of `layers`.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit.
+    pub fn of(layers: &Machine, train: &Dataset) -> Result<Option<Self>, Error> {
+        let feed = Feed::of(layers, train)?;
+        let (means, spread) = (feed.means().concat(), Spread::of(layers, &feed));
+        Self::new(layers, &means, train.n_rows(), spread.as_ref())
+    }
+
+    /// The scores of the rows of `feed`; what they lack is summed out.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn score(&self, feed: &Feed<'_>) -> Result<Baselines, Error> {
+        let (machine, data) = (&self.machine, feed.data());
+        let (mut alone, mut together) = (Vec::new(), Vec::new());
+        let mut batch = feed.batch([], Stream::new(0));
+        let mut factor = Factor::default();
+        for start in (0..data.n_rows()).step_by(ROWS) {
+            let these = start..(start + ROWS).min(data.n_rows());
+            feed.refill(&mut batch, these, Stream::new(0));
+            let x = batch.to_state(machine)?;
+            for row in 0..x.n_rows() {
+                let score = self.alone(&batch, &x, row);
+                alone.push(score);
+                if let Some(gaussian) = &self.gaussian {
+                    let values = gaussian.layers.iter().flat_map(|&l| x.row(l, row));
+                    let values: Vec<f64> = values.copied().collect();
+                    let units = units_of(machine, &gaussian.layers).enumerate();
+                    let held = units.filter(|(_, (l, unit))| batch.clamp().holds(*l, row, *unit));
+                    gaussian.factor(&held.map(|(i, _)| i).collect::<Vec<_>>(), &mut factor);
+                    together.push(score + gaussian.gain(&values, &factor));
+                }
+            }
+        }
+        let weights: Vec<f64> = (0..data.n_rows()).map(|r| data.weight(r)).collect();
+        let scored = |rows: Vec<f64>| {
+            let (mean, std_error) = weighted_mean(&rows, &weights);
+            Alone { mean, std_error, rows }
+        };
+        let gaussian = self.gaussian.is_some().then(|| scored(together));
+        Ok(Baselines { independent: scored(alone), gaussian })
+    }
+
+    /// The log-probability of what a row holds, each unit alone.
+    fn alone(&self, batch: &Batch, x: &State, row: usize) -> f64 {
+        let of_layer = |l: LayerId| {
+            let (layer, values) = (self.machine.layer(l), x.row(l, row));
+            let group = layer.units.group();
+            let unit = |unit: usize| {
+                let entries = unit * group..(unit + 1) * group;
+                let of_entry = |i: usize| {
+                    let own = 0..layer.units.own_parameters().len();
+                    let own =
+                        own.map(|k| layer.units.own_term(k, layer.own().row(k)[i], values[i]));
+                    layer.bias[i] * values[i] - own.sum::<f64>()
+                };
+                entries.map(of_entry).sum::<f64>() - self.log_sums[l.0][unit]
+            };
+            let held = (0..layer.n_units()).filter(|&u| batch.clamp().holds(l, row, u));
+            held.map(unit).sum::<f64>()
+        };
+        self.machine.layer_ids().map(of_layer).sum()
+    }
+}
+
+/// The units of some layers, in order.
+fn units_of<'m>(
+    machine: &'m Machine,
+    layers: &'m [LayerId],
+) -> impl Iterator<Item = (LayerId, usize)> + 'm {
+    layers.iter().flat_map(|&l| (0..machine.layer(l).n_units()).map(move |unit| (l, unit)))
+}
+
+/// The logarithm of the sum of each unit of a layer without couplings.
+fn log_sums(layer: &Layer) -> Vec<f64> {
+    let group = layer.units.group();
+    let unit = |u: usize| {
+        let entries = u * group..(u + 1) * group;
+        layer.units.log_partition(&layer.bias[entries.clone()], layer.own().piece(entries))
+    };
+    (0..layer.n_units()).map(unit).collect()
+}
+
+/// Biases at which independent units of a finite kind have these means, smoothed as if counted in `n`
+/// rows.
+fn smoothed_bias(layer: &Layer, means: &[f64], n: f64) -> Vec<f64> {
+    let q = layer.units.configurations().map_or(2, |choices| choices.0.len()) as f64;
+    let share = |p: f64| (n * p.clamp(0.0, 1.0) + 0.5) / (n + 0.5 * q);
+    match (layer.units.storage(), layer.units.bit_coordinates()) {
+        (Storage::OneHot, _) => means.iter().map(|&m| share(m).ln()).collect(),
+        (_, Some(c)) => {
+            let logit = |m: f64| {
+                let p = share((m - c.shift) / c.scale);
+                (p / (1.0 - p)).ln() / c.scale
+            };
+            means.iter().map(|&m| logit(m)).collect()
+        }
+        (_, None) => layer.bias_of_means(means),
+    }
+}
+
+/// Real units with their correlations.
+#[derive(Clone, Debug)]
+struct Gaussian {
+    layers: Vec<LayerId>,
+    means: Vec<f64>,
+    /// One over the standard deviation.
+    scale: Vec<f64>,
+    /// $R$, row-major.
+    correlations: Vec<f64>,
+}
+
+impl Gaussian {
+    /// From independent units and the correlations of each with those before it.
+    fn new(machine: &Machine, correlations: &[f64]) -> Option<Self> {
+        let layers = real_layers(machine);
+        let of = |f: &dyn Fn(&Layer) -> Vec<f64>| {
+            layers.iter().flat_map(|&l| f(machine.layer(l))).collect::<Vec<f64>>()
+        };
+        let precision = of(&|layer| layer.own().row(0).to_vec());
+        let bias = of(&|layer| layer.bias.clone());
+        let d = bias.len();
+        if d < 2
+            || correlations.len() != d * (d - 1) / 2
+            || !correlations.iter().all(|r| r.is_finite())
+        {
+            return None;
+        }
+        let mut square = vec![0.0; d * d];
+        for i in 0..d {
+            square[i * d + i] = 1.0;
+            for j in 0..i {
+                let r = correlations[i * (i - 1) / 2 + j];
+                (square[i * d + j], square[j * d + i]) = (r, r);
+            }
+        }
+        let means = bias.iter().zip(&precision).map(|(b, g)| b / g).collect();
+        let scale = precision.iter().map(|g| g.sqrt()).collect();
+        let gaussian = Self { layers, means, scale, correlations: square };
+        // Of correlations that no distribution has, nothing can be said.
+        let mut factor = Factor::default();
+        gaussian.factor(&(0..d).collect::<Vec<_>>(), &mut factor);
+        factor.exists.then_some(gaussian)
+    }
+
+    /// Factorises $R$ of some units, unless `factor` holds that already.
+    fn factor(&self, these: &[usize], factor: &mut Factor) {
+        if factor.exists && factor.these == these {
+            return;
+        }
+        let d = self.means.len();
+        let row = |&i: &usize| these.iter().map(move |&j| self.correlations[i * d + j]);
+        let mut lower: Vec<f64> = these.iter().flat_map(row).collect();
+        let log_det = cholesky(&mut lower, these.len());
+        let exists = log_det.is_ok();
+        *factor = Factor { these: these.to_vec(), lower, log_det: log_det.unwrap_or(0.0), exists };
+    }
+
+    /// What correlations add to the log-density of independent units: $\tfrac12 (z^\top z - z^\top
+    /// R^{-1} z - \ln\det R)$ over the units that are held.
+    fn gain(&self, values: &[f64], factor: &Factor) -> f64 {
+        let Factor { these, lower, log_det, .. } = factor;
+        let n = these.len();
+        let standard = |&i: &usize| (values[i] - self.means[i]) * self.scale[i];
+        let z: Vec<f64> = these.iter().map(standard).collect();
+        let mut y = vec![0.0; n];
+        for i in 0..n {
+            y[i] = (z[i] - dot(&lower[i * n..i * n + i], &y[..i])) / lower[i * n + i];
+        }
+        0.5 * (dot(&z, &z) - dot(&y, &y) - log_det)
+    }
+}
+
+/// The Cholesky factor of the correlations of some units.
+#[derive(Clone, Debug, Default)]
+struct Factor {
+    these: Vec<usize>,
+    /// $L$ with $R = LL^\top$, row-major.
+    lower: Vec<f64>,
+    /// $\ln\det R$.
+    log_det: f64,
+    exists: bool,
+}
+
+/// Mean log-likelihood of `test` under independent units fitted to `train`, and its standard error.
 ///
 /// # Errors
 ///
@@ -17,11 +457,10 @@ pub fn independent(
     train: &Dataset,
     test: &Dataset,
 ) -> Result<(f64, Option<f64>), Error> {
-    let visible: Vec<Layer> =
-        machine.visible_layers().into_iter().map(|l| machine.layer(l).clone()).collect();
-    let mut alone = Machine::new(visible, Vec::new())?;
-    initialise(&mut alone, train, &Plan::default())?;
-    let scored = super::likelihood::exact(&alone, test)?;
-    let weights: Vec<f64> = (0..test.n_rows()).map(|r| test.weight(r)).collect();
-    Ok(weighted_mean(&scored.rows, &weights))
+    let visible = machine.visible_layers().into_iter().map(|l| machine.layer(l).clone());
+    let layers = Machine::new(visible.collect(), Vec::new())?;
+    let fitted = Fitted::of(&layers, train)?
+        .ok_or_else(|| Error::Empty { what: "the training data".into() })?;
+    let Alone { mean, std_error, .. } = fitted.score(&Feed::of(&layers, test)?)?.independent;
+    Ok((mean, std_error))
 }

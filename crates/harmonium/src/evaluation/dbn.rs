@@ -18,11 +18,11 @@ use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Layer, State, check_memory};
 use crate::models::Dbn;
-use crate::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums, Way};
+use crate::sampling::{Clamp, ClassSums, DbnSampler, DbnState, Label, Pass, Way, normalise};
 use crate::schema::Feed;
 use crate::training::{Measurement, MetricName, On};
 use crate::units::log_sum_exp;
-use harmonium_data::Dataset;
+use harmonium_data::{Dataset, Labels};
 use harmonium_kernels::random::Stream;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub fn importance(
 ) -> Result<DbnLikelihood, Error> {
     check_draws(n_draws)?;
     let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
-    let sums = TopSums::new(dbn)?;
+    let sums = ClassSums::of_top(dbn)?;
     let (mut bounds, mut estimates) = (Vec::new(), Vec::new());
     let mut variances = [Vec::new(), Vec::new()];
     let feed = feed_of(dbn, data)?;
@@ -142,29 +142,35 @@ pub fn final_bounds(dbn: &Dbn, data: &Dataset) -> Result<Vec<Measurement>, Error
     ])
 }
 
-/// $E_q[p(y \mid h_{L-1})]$ of each sample, class after class, from `n_draws` draws for each: what a
-/// network with labels says about those of the data. Labels in the data are not looked at.
+/// $E_q[p(y \mid h_{L-1})]$ of each sample, class after class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassDraws {
+    /// The mean over the draws of $q$.
+    pub means: Vec<f64>,
+    /// Its standard error; unknown of one draw.
+    pub std_errors: Option<Vec<f64>>,
+}
+
+/// What a network with labels says about those of the data, from `n_draws` draws for each sample. Labels
+/// in the data are not looked at.
 ///
 /// # Errors
 ///
 /// As [`importance`]; and if the network has no labels.
-pub fn class_probabilities(
+pub fn class_draws(
     dbn: &Dbn,
     data: &Dataset,
     n_draws: usize,
     stream: Stream,
-) -> Result<Vec<f64>, Error> {
+) -> Result<ClassDraws, Error> {
     check_draws(n_draws)?;
     if dbn.labels().is_none() {
-        return Err(Error::Topology {
-            model: "classification",
-            expected: "a layer of labels beside the top RBM's visible layer",
-            found: "this network has none".into(),
-        });
+        return Err(Error::NoLabels);
     }
     let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
-    let sums = TopSums::new(dbn)?;
-    let mut all = Vec::with_capacity(data.n_rows() * dbn.n_classes());
+    let sums = ClassSums::of_top(dbn)?;
+    let (mut means, mut std_errors) = (Vec::new(), Vec::new());
+    let n = n_draws as f64;
     let feed = feed_of(dbn, data)?;
     for (piece, x) in (0..).zip(pieces(dbn, &feed)) {
         let x = x?;
@@ -175,23 +181,49 @@ pub fn class_probabilities(
         };
         let drawn: Vec<Vec<f64>> =
             (0..n_draws).into_par_iter().map(draw).collect::<Result<_, Error>>()?;
-        let mean = |i: usize| drawn.iter().map(|d| d[i]).sum::<f64>() / n_draws as f64;
-        all.extend((0..x.n_rows() * dbn.n_classes()).map(mean));
+        for i in 0..x.n_rows() * dbn.n_classes() {
+            let mean = drawn.iter().map(|d| d[i]).sum::<f64>() / n;
+            let squares = drawn.iter().map(|d| (d[i] - mean).powi(2)).sum::<f64>();
+            means.push(mean);
+            std_errors.push((squares / (n - 1.0) / n).sqrt());
+        }
     }
-    Ok(all)
+    Ok(ClassDraws { means, std_errors: (n_draws > 1).then_some(std_errors) })
+}
+
+/// The exact $p(y \mid v)$ of each sample, class after class, by sums over all states of every layer.
+/// Labels in the data are not looked at.
+///
+/// # Errors
+///
+/// As [`exact()`]; and if the network has no labels.
+pub fn exact_class_probabilities(dbn: &Dbn, data: &Dataset) -> Result<Vec<f64>, Error> {
+    let (n, q) = (data.n_rows(), dbn.n_classes());
+    if dbn.labels().is_none() {
+        return Err(Error::NoLabels);
+    }
+    let mut logs = vec![0.0; n * q];
+    for (y, class) in (0..q).zip(0..) {
+        let labels = Labels::from_values(vec![class; n]);
+        let labelled = data.clone().with_labels(labels).map_err(|_| Error::NoLabels)?;
+        let rows = exact(dbn, &labelled)?.rows;
+        rows.into_iter().enumerate().for_each(|(row, log)| logs[row * q + y] = log);
+    }
+    logs.chunks_exact_mut(q).for_each(normalise);
+    Ok(logs)
 }
 
 /// The share of rows whose label is not the class that the network finds most probable.
 ///
 /// # Errors
 ///
-/// As [`class_probabilities`]; and if the data has no labels.
+/// As [`class_draws`]; and if the data has no labels.
 pub fn error_rate(dbn: &Dbn, data: &Dataset, n_draws: usize, stream: Stream) -> Result<f64, Error> {
     let Some(labels) = data.labels() else {
         return Err(Error::Empty { what: "the list of labels".into() });
     };
     let q = dbn.n_classes();
-    let probabilities = class_probabilities(dbn, data, n_draws, stream)?;
+    let probabilities = class_draws(dbn, data, n_draws, stream)?.means;
     let best = |p: &[f64]| (0..q).max_by(|&a, &b| p[a].total_cmp(&p[b]));
     let rows = probabilities.chunks_exact(q).zip(labels.values());
     let wrong = rows.filter(|(p, label)| best(p) != Some(**label as usize)).count();
@@ -231,7 +263,7 @@ fn summary(logs: &[f64]) -> (f64, f64, [f64; 2]) {
 /// $\ln w + \ln Z$ of each row, for one draw of $q$.
 fn log_weights(
     sampler: &DbnSampler,
-    sums: &TopSums,
+    sums: &ClassSums,
     x: &DbnState,
     stream: Stream,
 ) -> Result<Vec<f64>, Error> {
@@ -299,7 +331,7 @@ pub fn log2_terms(dbn: &Dbn) -> Result<f64, Error> {
 pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
     Budget::LIMIT.check(log2_terms(dbn)?)?;
     let log_partition = exact::log_partition(dbn.top())?;
-    let sums = TopSums::new(dbn)?;
+    let sums = ClassSums::of_top(dbn)?;
     let sampler = DbnSampler::new(dbn.clone(), Arithmetic::F64);
     let feed = feed_of(dbn, data)?;
     let states: Vec<DbnState> = pieces(dbn, &feed).collect::<Result<_, _>>()?;
@@ -327,7 +359,7 @@ pub fn exact(dbn: &Dbn, data: &Dataset) -> Result<Likelihood, Error> {
 /// $\ln p(x_l) + \ln Z$ of values of layer `l`, by sums over all states of the layer above it.
 fn log_marginals(
     sampler: &DbnSampler,
-    sums: &TopSums,
+    sums: &ClassSums,
     l: usize,
     values: &[&[f64]],
     label: Label,

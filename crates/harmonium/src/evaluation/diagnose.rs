@@ -21,14 +21,14 @@ const RUNGS: usize = 20;
 const CHAINS_PER_LADDER: usize = 10;
 /// Sweeps of the hidden units under a row of data before it starts a chain.
 const DATA_SWEEPS: usize = 5;
-/// Beyond it chains do not merely need more time.
-const APART: f64 = 1.1;
+/// R-hat beyond which chains do not merely need more time.
+pub const APART: f64 = 1.1;
 /// Swaps that should be accepted everywhere in a ladder.
 const LEAST_SWAPS: f64 = 0.1;
 /// Standard errors from which on two means differ.
 const SURE: f64 = 4.0;
 /// Times the noise of the data from which on correlations differ.
-const NOTABLE: f64 = 1.5;
+pub(crate) const NOTABLE: f64 = 1.5;
 
 /// Told while it works: what is done, how much of it, and of how much.
 pub type Progress<'p> = &'p mut dyn FnMut(&str, u64, u64);

@@ -7,6 +7,7 @@
 //! | `free_energy.train`, `.valid`, `.chains` | mean free energy; for deep machines its variational bound |
 //! | `free_energy_gap` | valid − train: growing means overfitting (Hinton 2010) |
 //! | `reconstruction_error` | mean squared distance after one step down and up (a few sweeps where visible units see each other); not a likelihood |
+//! | `trajectory.log_partition`, `.acceptance`, `.machines` | what `--rule ptt` knows on the way: $\ln Z$, exchanges with the last frozen machine, how many there are |
 //! | `dead_units`, `saturated_units` | hidden units below 1 % or above 99 % on all but 1 % of the data |
 //!
 //! Where values are missing, free energies are their variational bound over the hidden and the missing
@@ -19,8 +20,10 @@ use super::{bound, likelihood, pseudo};
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Batch, LayerId, Machine, State};
-use crate::sampling::{Clamp, MeanField, Sampler, free_layers, posterior_factorises};
-use crate::schema::Feed;
+use crate::sampling::{
+    Clamp, ClassSums, Label, MeanField, Sampler, free_layers, posterior_factorises,
+};
+use crate::schema::{Feed, LABELS};
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
@@ -75,8 +78,13 @@ impl<'d> Looked<'d> {
         if let Some(feed) = self.feed.get() {
             return Ok(feed);
         }
-        let feed = Feed::of(machine, self.data)?.filled_layers()?;
+        let feed = Feed::of(machine, self.data)?.filled_but_for_labels()?;
         Ok(self.feed.get_or_init(|| feed))
+    }
+
+    /// Whether the labels of the rows are unknown, so that they are summed out.
+    fn lacks_labels(&self, machine: &Machine) -> Result<bool, Error> {
+        Ok(self.feed(machine)?.lacks_labels_alone())
     }
 
     /// The numbers of the rows that are looked at: every so-many-th.
@@ -157,6 +165,7 @@ impl<'d> Monitor<'d> {
             return Ok(Vec::new());
         }
         let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
+        found.extend(trajectory(watched)?);
         if self.affords_exact(watched.sampler.machine()) && self.affords_rows(watched)? {
             found.extend(self.measure_exact(watched.sampler.machine())?);
         }
@@ -182,11 +191,15 @@ impl<'d> Monitor<'d> {
         let train_energy = mean_of(&train.energies);
         add(MetricName::FreeEnergy(On::Train), train_energy);
         if let Some(valid) = &self.valid {
+            // With and without labels they are energies of different things.
+            let alike = valid.lacks_labels(machine)? == self.train.lacks_labels(machine)?;
             let valid = self.look(sampler, valid)?;
             let energy = mean_of(&valid.energies);
             add(MetricName::FreeEnergy(On::Valid), energy);
-            let error = energy.1.zip(train_energy.1).map(|(a, b)| a.hypot(b));
-            add(MetricName::FreeEnergyGap, (energy.0 - train_energy.0, error));
+            if alike {
+                let error = energy.1.zip(train_energy.1).map(|(a, b)| a.hypot(b));
+                add(MetricName::FreeEnergyGap, (energy.0 - train_energy.0, error));
+            }
             if let Some(logs) = &valid.pseudo {
                 add(MetricName::PseudoLikelihood(On::Valid), mean_of(logs));
             }
@@ -248,7 +261,11 @@ impl<'d> Monitor<'d> {
         let machine = sampler.machine();
         let mut look = Look { pseudo: Some(Vec::new()), ..Look::default() };
         let (feed, chosen) = (data.feed(machine)?, data.chosen());
-        let closed = if feed.has_holes() { None } else { ClosedForm::of(machine)? };
+        let unlabelled = feed.lacks_labels_alone();
+        let closed = if feed.has_holes() || unlabelled { None } else { ClosedForm::of(machine)? };
+        let labels = machine.layer_ids().find(|&l| machine.layer(l).name == LABELS);
+        let by_class =
+            if unlabelled && !feed.has_holes() { ClassSums::of(machine, labels)? } else { None };
         let stride = (chosen.len() / LEAST_ROWS).clamp(1, ECHOES);
         for (piece, rows) in (0_u64..).zip(chosen.chunks(PIECE)) {
             let batch = alike(feed, rows);
@@ -260,11 +277,17 @@ impl<'d> Monitor<'d> {
                 continue;
             }
             let (mut x, clamp) = (batch.to_state(machine)?, batch.clamp());
+            if let Some(sums) = &by_class {
+                let logs = sums.free(&x, &vec![Label::Unknown; x.n_rows()]);
+                look.energies.extend(logs.into_iter().map(|log| -log));
+                look.pseudo = None;
+                continue;
+            }
             sampler.infer(clamp, &mut x, MeanField::default())?;
             look.energies.extend(energies(machine, clamp, &x)?);
             look.echoes.extend(echoes(sampler, &x.thinned(stride))?);
             look.count_idle(machine, &x);
-            if feed.has_holes() {
+            if feed.has_holes() || unlabelled {
                 look.pseudo = None;
                 continue;
             }
@@ -277,6 +300,19 @@ impl<'d> Monitor<'d> {
         }
         Ok(look)
     }
+}
+
+/// What the model side knows on the way, if its chains exchange with frozen machines.
+fn trajectory(watched: &Watched<'_>) -> Result<Vec<Measurement>, Error> {
+    let Some(found) = watched.model_side.log_partition(watched.sampler)? else {
+        return Ok(Vec::new());
+    };
+    let one = |name, value, std_error| Measurement { name, value, std_error };
+    Ok(vec![
+        one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)),
+        one(MetricName::TrajectoryAcceptance, found.acceptance, None),
+        one(MetricName::TrajectoryMachines, found.rungs as f64, None),
+    ])
 }
 
 /// Rows as a batch, presented always alike.

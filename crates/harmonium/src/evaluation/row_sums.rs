@@ -102,7 +102,8 @@ impl Sums {
         self.std_errors.extend(more.std_errors);
     }
 
-    fn exactly(rows: Vec<f64>, bounds: Vec<f64>) -> Self {
+    /// Sums that are exact, with their bounds.
+    pub(crate) fn exactly(rows: Vec<f64>, bounds: Vec<f64>) -> Self {
         let std_errors = vec![[0.0; 3]; rows.len()];
         let (lower, upper) = (rows.clone(), rows.clone());
         Self { how: How::Exact, rows, bounds, lower, upper, std_errors }

@@ -232,6 +232,11 @@ fn nearest(from: &Samples, to: &Samples, own: Own) -> Vec<(f64, usize)> {
 pub struct Means {
     /// Root mean square of the differences.
     pub rms_difference: f64,
+    /// Root mean square of the differences, each in standard deviations of its column, of columns that
+    /// vary: [`Means::rms_z`] without what the number of rows does to it.
+    pub rms_standardised: f64,
+    /// The same of differences by chance alone.
+    pub rms_by_chance: f64,
     /// Root mean square of the z-scores of columns that vary: about 1 if nothing differs.
     pub rms_z: f64,
     /// The largest |z|.
@@ -322,6 +327,9 @@ pub struct TwoSample {
     pub n_generated: usize,
     /// Held-out rows compared.
     pub n_held_out: usize,
+    /// The variance of generated rows over that of held-out ones, each summed over all columns: 1 for
+    /// one distribution, 0 where all samples are alike. Absent where the data does not vary.
+    pub spread: Option<f64>,
     /// Means of columns.
     pub means: Means,
     /// Correlations of pairs; absent where fewer than two columns vary.
@@ -356,6 +364,7 @@ pub fn compare(
     Ok(TwoSample {
         n_generated: generated.n_rows(),
         n_held_out: held_out.n_rows(),
+        spread: spread(&generated, &held_out),
         means: means(&generated, &held_out),
         correlations: correlations(&generated, &held_out, stream.fork(3)),
         adversarial,
@@ -477,6 +486,13 @@ fn column_moments(x: &Samples, column: usize) -> (f64, f64) {
     (mean, x.column(column).map(|v| (v - mean).powi(2)).sum::<f64>() / n)
 }
 
+/// The total variance of `a` over that of `b`.
+fn spread(a: &Samples, b: &Samples) -> Option<f64> {
+    let total = |x: &Samples| (0..x.n_columns).map(|c| column_moments(x, c).1).sum::<f64>();
+    let of_data = total(b);
+    (of_data > 0.0).then(|| total(a) / of_data)
+}
+
 fn means(a: &Samples, b: &Samples) -> Means {
     let n = [a.n_rows() as f64, b.n_rows() as f64];
     let column = |c: usize| {
@@ -496,9 +512,13 @@ fn means(a: &Samples, b: &Samples) -> Means {
     let worst = scores.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
     let squares = |x: f64| x * x;
     let rms = |sum: f64, n: usize| (sum / n.max(1) as f64).sqrt();
+    let rms_z = rms(scores.iter().map(|z| squares(z.1)).sum(), scores.len());
+    let rms_by_chance = (1.0 / n[0] + 1.0 / n[1]).sqrt();
     Means {
+        rms_standardised: rms_z * rms_by_chance,
+        rms_by_chance,
         rms_difference: rms(all.iter().map(|x| squares(x.0)).sum(), all.len()),
-        rms_z: rms(scores.iter().map(|z| squares(z.1)).sum(), scores.len()),
+        rms_z,
         max_z: worst.1,
         // P(|z| > t) <= exp(-t^2 / 2), over all columns.
         max_z_by_chance: (2.0 * (1000.0 * scores.len().max(1) as f64).ln()).sqrt(),

@@ -6,10 +6,11 @@
 //! starts ([`cost`]).
 
 use super::expectation::Order;
-use super::problem::{Problem, Split};
-use super::{Budget, Way};
+use super::problem::Problem;
+use super::way::{Way, Ways, held_units};
+use super::{Budget, eliminate};
 use crate::error::Error;
-use crate::machine::{Clamp, Machine, State, check_memory};
+use crate::machine::{Clamp, Machine, State, check_memory, fits_memory};
 use crate::progress::{Listener, Silent, tell};
 use harmonium_kernels::random::Stream;
 use rayon::prelude::*;
@@ -29,21 +30,43 @@ pub enum Query {
     Samples,
 }
 
+/// How exact answers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// All states of some units, the others summed in closed form.
+    Enumeration,
+    /// One unit after the other.
+    Elimination,
+}
+
 /// What exact answers take, known before they are sought.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Binary logarithm of the number of terms of the row that has most.
+    /// How the row that takes most is answered.
+    pub by: By,
+    /// Binary logarithm of the number of terms of that row.
     pub log2_terms: f64,
-    /// Binary logarithm of the number of terms of all rows that differ.
+    /// The same for all rows that differ, in terms of an enumeration: 32 terms of an elimination take
+    /// as long as one.
     pub log2_total: f64,
     /// Bytes of memory beside those of the machine and the answer.
     pub bytes: f64,
+    /// Binary logarithm of the work of the row that takes most, as `log2_total`.
+    log2_work: f64,
 }
 
+/// Share of the memory that may be taken unasked.
+const SHARE_OF_MEMORY: f64 = 0.25;
+
 impl Cost {
-    /// Whether all rows together are worth their work on this occasion, and fit into memory.
+    /// One term.
+    pub(super) const NOTHING: Self =
+        Self { by: By::Enumeration, log2_terms: 0.0, log2_total: 0.0, bytes: 0.0, log2_work: 0.0 };
+
+    /// Whether all rows together are worth their work on this occasion, and take no more than a
+    /// quarter of the memory.
     pub fn is_within(&self, budget: Budget) -> bool {
-        budget.affords(self.log2_total) && check_memory(self.bytes, String::new).is_ok()
+        budget.affords(self.log2_total) && fits_memory(self.bytes / SHARE_OF_MEMORY)
     }
 }
 
@@ -66,24 +89,28 @@ impl Cost {
 pub fn cost(machine: &Machine, clamp: &Clamp, x: &State, query: Query) -> Result<Cost, Error> {
     x.check(machine)?;
     clamp.check(machine, x.n_rows())?;
-    let mut cost = Cost { log2_terms: 0.0, log2_total: 0.0, bytes: 0.0 };
+    Ok(cost_of(
+        &Ways::new(machine, clamp, x, query).of_groups(&equal_rows(machine, clamp, x)),
+        query,
+    ))
+}
+
+/// What these ways cost together.
+fn cost_of(ways: &[Way], query: Query) -> Cost {
+    let mut cost = Cost::NOTHING;
     let mut total = 0.0_f64;
-    // What a row takes depends on which units it holds, not on their values.
-    let mut known: BTreeMap<Vec<u64>, f64> = BTreeMap::new();
-    for rows in equal_rows(machine, clamp, x) {
-        let row = rows[0];
-        let log2_terms = *known.entry(held_units(machine, clamp, row)).or_insert_with(|| {
-            let enumerated = Split::new(machine, clamp, row).log2_terms;
-            match query {
-                Query::LogSum => Way::new(machine, clamp, x, row).log2_terms(),
-                Query::Means | Query::Samples => enumerated,
-            }
-        });
-        cost.log2_terms = cost.log2_terms.max(log2_terms);
-        total += log2_terms.exp2();
+    for way in ways {
+        let work = way.log2_work(query);
+        total += work.exp2();
+        cost.bytes = cost.bytes.max(way.bytes(query));
+        if work >= cost.log2_work {
+            cost.log2_work = work;
+            cost.log2_terms = way.log2_terms();
+            cost.by = way.by();
+        }
     }
     cost.log2_total = total.max(1.0).log2();
-    Ok(cost)
+    cost
 }
 
 /// $E[x \mid x_\text{held}]$ of each row: held units keep their values, free ones get their means.
@@ -107,27 +134,43 @@ pub fn conditional_means_with(
     x: &State,
     listener: &mut dyn Listener,
 ) -> Result<State, Error> {
-    let groups = checked(machine, clamp, x, Query::Means)?;
     let folded = machine.without_offsets()?;
+    let (groups, ways) = checked(&folded, clamp, x, Query::Means)?;
     let mut means = x.clone();
-    let mean_of = |rows: &Vec<usize>| -> Result<Vec<Vec<f64>>, Error> {
-        let problem = Problem::new(&folded, clamp, x, rows[0])?;
-        let expected = problem.expectation(Order::First);
-        let of = |entries: &Vec<_>| entries.iter().map(|&entry| expected.mean(entry)).collect();
-        let values: Vec<Vec<f64>> = problem.entries.iter().map(of).collect();
+    let mean_of = |row: usize, way: &Way, listener: &mut dyn Listener| {
+        let values = match way {
+            Way::Eliminate(tree) => eliminate::means(&folded, clamp, (x, row), tree, listener)?,
+            Way::Enumerate { .. } => {
+                let problem = Problem::new(&folded, clamp, x, row)?;
+                let expected = problem.expectation(Order::First);
+                let of = |entries: &Vec<_>| entries.iter().map(|&e| expected.mean(e)).collect();
+                problem.entries.iter().map(of).collect()
+            }
+        };
         for value in values.iter().flatten() {
             machine.check_finite("the mean of a unit", *value)?;
         }
         Ok(values)
     };
-    for (k, some) in groups.chunks(TOGETHER).enumerate() {
-        let found: Vec<_> = some.par_iter().map(mean_of).collect::<Result<_, Error>>()?;
-        for (rows, values) in some.iter().zip(&found) {
+    let mut done = 0;
+    while done < groups.len() {
+        // Small sums run side by side, large ones one after the other with all threads.
+        let n = together(&ways[done..], Query::Means);
+        let some = done..done + n;
+        let found: Vec<Vec<Vec<f64>>> = if n == 1 {
+            vec![mean_of(groups[done][0], &ways[done], listener)?]
+        } else {
+            let rows = some.clone().into_par_iter();
+            let means = rows.map(|k| mean_of(groups[k][0], &ways[k], &mut Silent));
+            means.collect::<Result<_, Error>>()?
+        };
+        for (rows, values) in groups[some].iter().zip(&found) {
             for (l, values) in machine.layer_ids().zip(values) {
                 rows.iter().try_for_each(|&row| means.set_row(l, row, values))?;
             }
         }
-        tell(listener, "exact means", (k * TOGETHER + some.len()) as u64, groups.len() as u64)?;
+        done += n;
+        tell(listener, "exact means", done as u64, groups.len() as u64)?;
     }
     Ok(means)
 }
@@ -161,38 +204,101 @@ pub fn conditional_samples_with(
     stream: Stream,
     listener: &mut dyn Listener,
 ) -> Result<State, Error> {
-    let groups = checked(machine, clamp, x, Query::Samples)?;
     let folded = machine.without_offsets()?;
+    let (groups, ways) = checked(&folded, clamp, x, Query::Samples)?;
     let n_rows = x.n_rows().checked_mul(n).ok_or_else(|| {
         let bytes = x.n_rows() as f64 * n as f64;
         Error::Memory { what: "the samples".into(), bytes }
     })?;
     let mut samples = State::zeros(machine, n_rows)?;
-    for (k, rows) in groups.iter().enumerate() {
+    for (k, (rows, way)) in groups.iter().zip(&ways).enumerate() {
         let drawn: Vec<usize> = rows.iter().flat_map(|r| r * n..(r + 1) * n).collect();
-        let problem = Problem::new(&folded, clamp, x, rows[0])?;
-        machine.check_finite("the logarithm of a sum over all states", problem.log_sum())?;
-        problem.draw(machine, &drawn, stream, &mut samples)?;
+        let of = (x, rows[0]);
+        match way {
+            Way::Eliminate(tree) => {
+                let into = (&drawn[..], &mut samples);
+                eliminate::draw(&folded, clamp, of, tree, into, stream, listener)?;
+            }
+            Way::Enumerate { .. } => {
+                let problem = Problem::new(&folded, clamp, x, rows[0])?;
+                let log_sum = problem.log_sum();
+                machine.check_finite("the logarithm of a sum over all states", log_sum)?;
+                problem.draw(machine, &drawn, stream, &mut samples)?;
+            }
+        }
         tell(listener, "exact samples", k as u64 + 1, groups.len() as u64)?;
     }
     Ok(samples)
 }
 
-/// The rows that are equal, if everything fits and each row is allowed at all.
+/// $\ln \sum_{x_\text{free}} e^{-E(x)}$ of each row, telling how far it is.
+///
+/// # Errors
+///
+/// As [`log_sums`](super::log_sums); and if the listener cancels.
+pub fn log_sums_with(
+    machine: &Machine,
+    clamp: &Clamp,
+    x: &State,
+    listener: &mut dyn Listener,
+) -> Result<Vec<f64>, Error> {
+    let folded = machine.without_offsets()?;
+    let (groups, ways) = checked(&folded, clamp, x, Query::LogSum)?;
+    let sum_of = |row: usize, way: &Way, listener: &mut dyn Listener| {
+        let value = match way {
+            Way::Eliminate(tree) => eliminate::log_sum(&folded, clamp, (x, row), tree, listener)?,
+            Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row)?.log_sum(),
+        };
+        machine.check_finite("the logarithm of a sum over all states", value)
+    };
+    let mut sums = vec![0.0; x.n_rows()];
+    let mut done = 0;
+    while done < groups.len() {
+        let n = together(&ways[done..], Query::LogSum);
+        let some = done..done + n;
+        let found: Vec<f64> = if n == 1 {
+            vec![sum_of(groups[done][0], &ways[done], listener)?]
+        } else {
+            let rows = some.clone().into_par_iter();
+            let found = rows.map(|k| sum_of(groups[k][0], &ways[k], &mut Silent));
+            found.collect::<Result<_, Error>>()?
+        };
+        for (rows, sum) in groups[some].iter().zip(found) {
+            rows.iter().for_each(|&row| sums[row] = sum);
+        }
+        done += n;
+        if groups.len() > 1 {
+            tell(listener, "exact sums", done as u64, groups.len() as u64)?;
+        }
+    }
+    Ok(sums)
+}
+
+/// How many of the next rows are answered side by side: those that are cheap, or one.
+fn together(ways: &[Way], query: Query) -> usize {
+    let cheap = |way: &&Way| Budget::ROW.affords(way.log2_work(query));
+    ways.iter().take(TOGETHER).take_while(cheap).count().max(1)
+}
+
+/// The rows that are equal and their ways, if everything fits and each row is allowed at all.
 fn checked(
     machine: &Machine,
     clamp: &Clamp,
     x: &State,
     query: Query,
-) -> Result<Vec<Vec<usize>>, Error> {
-    let cost = cost(machine, clamp, x, query)?;
-    Budget::LIMIT.check(cost.log2_terms)?;
+) -> Result<(Vec<Vec<usize>>, Vec<Way>), Error> {
+    x.check(machine)?;
+    clamp.check(machine, x.n_rows())?;
+    let groups = equal_rows(machine, clamp, x);
+    let ways = Ways::new(machine, clamp, x, query).of_groups(&groups);
+    let cost = cost_of(&ways, query);
+    Budget::LIMIT.check(cost.log2_work)?;
     check_memory(cost.bytes, || "the tables of an exact sum".into())?;
-    Ok(equal_rows(machine, clamp, x))
+    Ok((groups, ways))
 }
 
 /// Sets of rows that hold the same units at the same values, in the order of their first row.
-fn equal_rows(machine: &Machine, clamp: &Clamp, x: &State) -> Vec<Vec<usize>> {
+pub(crate) fn equal_rows(machine: &Machine, clamp: &Clamp, x: &State) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     let mut set_of: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
     for row in 0..x.n_rows() {
@@ -212,18 +318,4 @@ fn equal_rows(machine: &Machine, clamp: &Clamp, x: &State) -> Vec<Vec<usize>> {
         sets[set].push(row);
     }
     sets
-}
-
-/// Which units a row holds, 64 to a word, layer after layer.
-fn held_units(machine: &Machine, clamp: &Clamp, row: usize) -> Vec<u64> {
-    let mut words = Vec::new();
-    for l in machine.layer_ids() {
-        let n_units = machine.layer(l).n_units();
-        for first in (0..n_units).step_by(64) {
-            let units = first..n_units.min(first + 64);
-            let bit = |unit: usize| u64::from(clamp.holds(l, row, unit)) << (unit - first);
-            words.push(units.map(bit).sum());
-        }
-    }
-    words
 }

@@ -1,162 +1,161 @@
-//! Sums over all states of a graph of small width, one unit after the other.
+//! Sums over the free units of a row where their graph is narrow, one unit after the other.
 //!
-//! Summing out a unit leaves a table over the units it sees,
-//! $$f(x_N) = \ln\sum_{x_u} e^{\sum_{g \ni u} g(x_u, x_N)},$$
-//! so a sum costs $\sum_u 2^{|N_u| + 1}$ terms instead of 2 to the power of all units: a grid costs
-//! 2 to the power of its shorter side (bucket elimination: Dechter, Artificial Intelligence 113,
-//! 1999).
+//! The algorithm works on any pairwise graph ([`crate::graph::Elimination`]); this file asks whether the
+//! free units of a row are one, and turns states of its nodes into values of units.
 
-use crate::graph::{Order, Pairwise};
-use crate::machine::{Clamp, Machine, State};
-use crate::units::Storage;
+use super::conditional::Query;
+use crate::error::Error;
+use crate::graph::{self, BucketTree, Node, Pairwise};
+use crate::machine::{Clamp, Machine, State, Weights};
+use crate::progress::Listener;
+use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 
-/// Most units a table may range over: 32 megabytes.
-const MOST_NEIGHBOURS: usize = 22;
-/// Most units an order is sought for.
-const MOST_UNITS: usize = 1024;
-/// Entries of a table that one task computes; a power of two.
-const CHUNK: usize = 1 << 10;
+/// Binary logarithm of the entries that a table may have: half a gigabyte.
+const MOST_ENTRIES: f64 = 26.0;
+/// Most free units of a row: what is known of each takes about a kilobyte.
+const MOST_UNITS: usize = 1 << 22;
+/// Rows whose samples are drawn together.
+const TOGETHER: usize = 256;
 
-/// A pairwise energy over units with two values each, and the order in which they are summed out.
-pub(super) struct Elimination {
-    graph: Pairwise,
-    order: Order,
+/// The order in which the free units of a row are summed out, and its tables.
+pub(super) fn plan(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Option<BucketTree> {
+    let free: Vec<usize> = machine
+        .layer_ids()
+        .map(|l| {
+            let layer = machine.layer(l);
+            let n = (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)).count();
+            (n == 0 || layer.units.is_finite()).then_some(n)
+        })
+        .collect::<Option<_>>()?;
+    let n: usize = free.iter().sum();
+    if n > MOST_UNITS || dense_pairs(machine, &free) >= MOST_ENTRIES * n.max(1) as f64 {
+        return None;
+    }
+    let graph = Pairwise::of_folded(machine, clamp, x, row).ok()?;
+    // A graph of width k has fewer than k n edges.
+    let too_many = graph.edges().len() as f64 >= MOST_ENTRIES * n.max(1) as f64;
+    if too_many || graph.topology().least_width() as f64 > MOST_ENTRIES {
+        return None;
+    }
+    BucketTree::narrow(&graph, MOST_ENTRIES)
 }
 
-/// A function of some units: bit `k` of an index belongs to `units[k]`, which rise.
-struct Table {
-    units: Vec<usize>,
-    logs: Vec<f64>,
+/// Pairs of free units that full matrices join: known without looking at them.
+fn dense_pairs(machine: &Machine, free: &[usize]) -> f64 {
+    let pairs = machine.couplings().iter().map(|c| {
+        let (a, b) = (free[c.between.0.0] as f64, free[c.between.1.0] as f64);
+        match &c.weights {
+            Weights::Between(_) => a * b,
+            Weights::Lateral(_) => 0.5 * a * (a - 1.0),
+            Weights::Sparse(_) => 0.0,
+        }
+    });
+    pairs.sum()
 }
 
-impl Elimination {
-    /// Prepares the sum over the free units of one row of `x`; `machine` has zero offsets. `None`
-    /// if a free unit has other than two values, or no order is found that is narrow and takes fewer than two to
-    /// the power of `below` terms.
-    pub(super) fn new(
-        machine: &Machine,
-        clamp: &Clamp,
-        x: &State,
-        row: usize,
-        below: f64,
-    ) -> Option<Self> {
-        if n_free_bits(machine, clamp, row)? > MOST_UNITS {
-            return None;
-        }
-        let graph = Pairwise::of_folded(machine, clamp, x, row).ok()?;
-        let n = graph.nodes().len();
-        // A graph of width k has fewer than k n edges.
-        if graph.edges().len() >= MOST_NEIGHBOURS * n.max(1) {
-            return None;
-        }
-        // Seeking an order takes longer than many an enumeration.
-        let topology = graph.topology();
-        let width = topology.least_width();
-        if width > MOST_NEIGHBOURS || width as f64 + 1.0 >= below {
-            return None;
-        }
-        let order = Order::narrow(&topology, &vec![2; n], MOST_NEIGHBOURS as f64)?;
-        (order.log2_terms < below).then_some(Self { graph, order })
+/// Bytes of the tables that a question needs.
+pub(super) fn bytes(tree: &BucketTree, query: Query) -> f64 {
+    match query {
+        Query::LogSum => tree.bytes_of_sum(),
+        Query::Means => tree.bytes_of_marginals(),
+        Query::Samples => tree.bytes_of_samples(),
     }
+}
 
-    /// Binary logarithm of the number of terms.
-    pub(super) fn log2_terms(&self) -> f64 {
-        self.order.log2_terms
+/// $\ln\sum e^{-E}$ over the free units of a row; `machine` has zero offsets.
+pub(super) fn log_sum(
+    machine: &Machine,
+    clamp: &Clamp,
+    (x, row): (&State, usize),
+    tree: &BucketTree,
+    listener: &mut dyn Listener,
+) -> Result<f64, Error> {
+    let graph = Pairwise::of_folded(machine, clamp, x, row)?;
+    graph::Elimination::new(&graph, tree).log_sum(listener)
+}
+
+/// The values of all layers in a row, free units at their means; `machine` has zero offsets.
+pub(super) fn means(
+    machine: &Machine,
+    clamp: &Clamp,
+    (x, row): (&State, usize),
+    tree: &BucketTree,
+    listener: &mut dyn Listener,
+) -> Result<Vec<Vec<f64>>, Error> {
+    let graph = Pairwise::of_folded(machine, clamp, x, row)?;
+    let found = graph::Elimination::new(&graph, tree).marginals(listener)?;
+    let mut values = Values::new(machine, x, row);
+    for (node, p) in graph.nodes().iter().zip(&found.nodes) {
+        values.set(node, |state| p[state]);
     }
+    Ok(values.layers)
+}
 
-    /// $\ln\sum e^{-E}$ over all free units.
-    pub(super) fn log_sum(&self) -> f64 {
-        let mut tables: Vec<Table> = Vec::new();
-        for (unit, node) in self.graph.nodes().iter().enumerate() {
-            tables.push(Table { units: vec![unit], logs: node.log_fields.clone() });
-        }
-        for edge in self.graph.edges() {
-            let (i, j) = edge.between;
-            let states = |k: usize| if i < j { (k & 1, k >> 1) } else { (k >> 1, k & 1) };
-            let logs = (0..4).map(|k| self.graph.log_pair(edge, states(k)));
-            tables.push(Table { units: vec![i.min(j), i.max(j)], logs: logs.collect() });
-        }
-        let mut sum = self.graph.constant();
-        for &unit in &self.order.nodes {
-            let (with, without): (Vec<Table>, Vec<Table>) =
-                tables.into_iter().partition(|t| t.units.contains(&unit));
-            tables = without;
-            let table = sum_out(unit, &with);
-            if table.units.is_empty() {
-                sum += table.logs[0];
-            } else {
-                tables.push(table);
+/// Draws all free units of the rows `drawn` of `samples`, each given row `row` of `x`; what is drawn
+/// depends on the row. `machine` has zero offsets.
+pub(super) fn draw(
+    machine: &Machine,
+    clamp: &Clamp,
+    (x, row): (&State, usize),
+    tree: &BucketTree,
+    (drawn, samples): (&[usize], &mut State),
+    stream: Stream,
+    listener: &mut dyn Listener,
+) -> Result<(), Error> {
+    let graph = Pairwise::of_folded(machine, clamp, x, row)?;
+    let elimination = graph::Elimination::new(&graph, tree);
+    let tables = elimination.tables(listener)?;
+    machine.check_finite("the logarithm of a sum over all states", tables.log_sum())?;
+    let stream = stream.fork(2);
+    for some in drawn.chunks(TOGETHER) {
+        let one = |&of: &usize| {
+            let mut states = vec![0; graph.nodes().len()];
+            tables.sample_into(|node| stream.uniform(Site::new(of, 0, 0), node), &mut states);
+            let mut values = Values::new(machine, x, row);
+            for (node, &chosen) in graph.nodes().iter().zip(&states) {
+                values.set(node, |state| f64::from(u8::from(state == chosen)));
             }
-        }
-        sum
-    }
-}
-
-/// Number of free units; `None` if one of them has other than two values.
-fn n_free_bits(machine: &Machine, clamp: &Clamp, row: usize) -> Option<usize> {
-    let mut total = 0;
-    for l in machine.layer_ids() {
-        let layer = machine.layer(l);
-        let n_free = (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)).count();
-        if n_free > 0 && layer.units.storage() != Storage::Bits {
-            return None;
-        }
-        total += n_free;
-    }
-    Some(total)
-}
-
-/// The logarithm of the sum over one unit of the product of all tables that know it.
-fn sum_out(unit: usize, tables: &[Table]) -> Table {
-    let mut units: Vec<usize> = tables.iter().flat_map(|t| t.units.iter().copied()).collect();
-    units.sort_unstable();
-    units.dedup();
-    units.retain(|&u| u != unit);
-    let lookups: Vec<Lookup<'_>> = tables.iter().map(|t| Lookup::new(t, unit, &units)).collect();
-    let mut logs = vec![0.0; 1 << units.len()];
-    let fill = |(chunk, out): (usize, &mut [f64])| {
-        for (low, out) in out.iter_mut().enumerate() {
-            let (mut off, mut on) = (0.0, 0.0);
-            for lookup in &lookups {
-                let at = lookup.high[chunk] + lookup.low[low];
-                off += lookup.logs[at];
-                on += lookup.logs[at + lookup.step];
-            }
-            let most = f64::max(off, on);
-            *out = most + (f64::min(off, on) - most).exp().ln_1p();
-        }
-    };
-    if logs.len() <= CHUNK {
-        logs.chunks_mut(CHUNK).enumerate().for_each(fill);
-    } else {
-        logs.par_chunks_mut(CHUNK).enumerate().for_each(fill);
-    }
-    Table { units, logs }
-}
-
-/// Where a table is read for an index of the result: a sum of what its low and its high bits say.
-struct Lookup<'a> {
-    logs: &'a [f64],
-    low: Vec<usize>,
-    high: Vec<usize>,
-    /// From the first value of the summed unit to the second.
-    step: usize,
-}
-
-impl<'a> Lookup<'a> {
-    fn new(table: &'a Table, unit: usize, units: &[usize]) -> Self {
-        let stride = |u: &usize| table.units.iter().position(|t| t == u).map_or(0, |k| 1 << k);
-        let strides: Vec<usize> = units.iter().map(stride).collect();
-        let n_low = units.len().min(CHUNK.trailing_zeros() as usize);
-        let sums = |strides: &[usize]| -> Vec<usize> {
-            let at = |code: usize| {
-                strides.iter().enumerate().map(|(k, s)| (code >> k & 1) * s).sum::<usize>()
-            };
-            (0..1 << strides.len()).map(at).collect()
+            values.layers
         };
-        let (low, high) = (sums(&strides[..n_low]), sums(&strides[n_low..]));
-        Self { logs: &table.logs, low, high, step: stride(&unit) }
+        let made: Vec<Vec<Vec<f64>>> = some.par_iter().map(one).collect();
+        for (&of, layers) in some.iter().zip(&made) {
+            for (l, values) in machine.layer_ids().zip(layers) {
+                samples.set_row(l, of, values)?;
+            }
+        }
+        if listener.cancelled() {
+            let (done, total) = (0, drawn.len() as u64);
+            return Err(Error::Cancelled { what: "exact samples".into(), done, total });
+        }
+    }
+    Ok(())
+}
+
+/// The values of all layers in a row, of which free units are set one by one.
+struct Values {
+    layers: Vec<Vec<f64>>,
+    /// What each state of a unit is, entry by entry, for each layer.
+    states: Vec<Vec<Vec<f64>>>,
+}
+
+impl Values {
+    fn new(machine: &Machine, x: &State, row: usize) -> Self {
+        let states = |l| machine.layer(l).units.configurations().map_or(Vec::new(), |c| c.0);
+        Self {
+            layers: machine.layer_ids().map(|l| x.row(l, row).to_vec()).collect(),
+            states: machine.layer_ids().map(states).collect(),
+        }
+    }
+
+    /// Sets a unit to the mean of its states, each of them weighted.
+    fn set(&mut self, node: &Node, weight: impl Fn(usize) -> f64) {
+        let states = &self.states[node.layer.0];
+        let group = states[0].len();
+        let entries = &mut self.layers[node.layer.0][node.unit * group..(node.unit + 1) * group];
+        for (k, entry) in entries.iter_mut().enumerate() {
+            *entry = states.iter().enumerate().map(|(s, x)| weight(s) * x[k]).sum();
+        }
     }
 }
 
@@ -166,6 +165,7 @@ mod tests {
     use crate::exact::problem::Problem;
     use crate::machine::{Coupling, Edges, Layer, LayerId, Role};
     use crate::models::ising_torus;
+    use crate::progress::Silent;
     use crate::random::{Site, Stream};
     use crate::units::Units;
 
@@ -210,10 +210,9 @@ mod tests {
                 Clamp::layers([LayerId(0), LayerId(1)]),
             ] {
                 let expected = Problem::new(&machine, &clamp, &x, 0)?.log_sum();
-                let found =
-                    Elimination::new(&machine, &clamp, &x, 0, f64::INFINITY).map(|e| e.log_sum());
-                let error = found.map_or(f64::INFINITY, |f| (f - expected).abs());
-                assert!(error < 1e-12, "{}: {found:?}, not {expected}", units.name());
+                let tree = plan(&machine, &clamp, &x, 0).expect("a small graph is narrow");
+                let found = log_sum(&machine, &clamp, (&x, 0), &tree, &mut Silent)?;
+                assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
             }
         }
         Ok(())
@@ -224,22 +223,12 @@ mod tests {
         let terms = |side| -> Result<Option<f64>, crate::Error> {
             let torus = ising_torus(side, 0.4)?.into_machine();
             let x = State::zeros(&torus, 1)?;
-            let found = Elimination::new(&torus, &Clamp::none(), &x, 0, f64::INFINITY);
-            Ok(found.map(|e| e.log2_terms()))
+            Ok(plan(&torus, &Clamp::none(), &x, 0).map(|tree| tree.log2_terms()))
         };
         assert!(terms(8)?.is_some_and(|t| t < 22.0), "{:?}", terms(8)?);
         assert!(terms(10)?.is_some_and(|t| t < 28.0), "{:?}", terms(10)?);
         assert_eq!(terms(32)?, None);
         assert_eq!(terms(40)?, None);
         Ok(())
-    }
-
-    #[test]
-    fn elimination_is_left_where_enumeration_is_as_good() {
-        // All units have the same neighbours on the other side.
-        let rbm = crate::models::Rbm::binary(60, 12).expect("a machine").into_machine();
-        let x = State::zeros(&rbm, 1).expect("a state");
-        let narrow = |below| Elimination::new(&rbm, &Clamp::none(), &x, 0, below).is_some();
-        assert!(narrow(f64::INFINITY) && !narrow(12.0));
     }
 }

@@ -92,7 +92,7 @@ impl Block {
 }
 
 /// Writes $L$ with $A = LL^\top$ over the lower triangle; returns $\ln\det A$.
-fn cholesky(a: &mut [f64], n: usize) -> Result<f64, Error> {
+pub(crate) fn cholesky(a: &mut [f64], n: usize) -> Result<f64, Error> {
     let mut log_det = 0.0;
     for j in 0..n {
         let (above, rest) = a.split_at_mut(j * n);

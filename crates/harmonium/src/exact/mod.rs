@@ -10,8 +10,9 @@
 //! reflected Gray code, so each differs from the one before in one unit; sums run in f64, in
 //! fixed chunks that are reduced in order.
 //!
-//! Where the graph of the free units is narrow, as a grid is, [`log_sums`] sums out one unit after
-//! the other instead, which may take far fewer terms.
+//! Where the graph of the free units is narrow, as a chain, a tree or a grid is, sums, means and samples
+//! take one unit after the other instead ([`crate::graph::Elimination`]), which may be far fewer terms.
+//! What it takes is known before ([`cost`]). The Ising torus has a closed form.
 
 mod budget;
 mod conditional;
@@ -21,29 +22,33 @@ mod enumerate;
 mod expectation;
 mod gaussian;
 mod problem;
+mod torus;
+mod way;
 
 pub use budget::Budget;
 pub(crate) use budget::costs_little;
+pub(crate) use conditional::equal_rows;
 pub use conditional::{
-    Cost, Query, conditional_means, conditional_means_with, conditional_samples,
-    conditional_samples_with, cost,
+    By, Cost, Query, conditional_means, conditional_means_with, conditional_samples,
+    conditional_samples_with, cost, log_sums_with,
 };
+pub(crate) use gaussian::cholesky;
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
 use crate::moments::Moments;
+use crate::progress::{Listener, Silent};
 use crate::sampling::Clamp;
 use crate::units::log_sum_exp;
-use eliminate::Elimination;
 use expectation::Order;
 use harmonium_kernels::random::Stream;
 use problem::{Problem, Split};
+use torus::Torus;
+use way::Ways;
 
-/// What a term of an elimination costs against one of an enumeration, as a binary logarithm.
-const ELIMINATED_LOG2: f64 = 3.0;
-
-/// Binary logarithm of the number of terms that [`log_sums`] takes over the free units; that of
-/// the row with the most free units. It depends on the graph, not on the weights.
+/// Binary logarithm of what [`log_sums`] takes over the free units of the row that takes most, in terms
+/// of an enumeration; 32 terms of an elimination take as long as one. It depends on the graph, not on
+/// the weights.
 ///
 /// # Errors
 ///
@@ -51,40 +56,15 @@ const ELIMINATED_LOG2: f64 = 3.0;
 pub fn log2_terms(machine: &Machine, clamp: &Clamp, n_rows: usize) -> Result<f64, Error> {
     clamp.check(machine, n_rows)?;
     let x = State::zeros(machine, n_rows.max(1))?;
-    let rows = (0..n_rows.max(1)).map(|row| Way::new(machine, clamp, &x, row).log2_terms());
+    let mut ways = Ways::new(machine, clamp, &x, Query::LogSum);
+    let rows = (0..n_rows.max(1)).map(|row| ways.of_row(row).log2_work(Query::LogSum));
     Ok(rows.fold(0.0, f64::max))
 }
 
-/// Binary logarithm of the number of terms that an enumeration takes, as [`samples`] and
-/// [`moments`] need it, with nothing clamped.
+/// Binary logarithm of the number of terms that an enumeration takes, as [`moments`] needs it, with
+/// nothing clamped.
 pub fn log2_states(machine: &Machine) -> f64 {
     Split::new(machine, &Clamp::none(), 0).log2_terms
-}
-
-/// How a sum over the free units of a row is taken.
-enum Way {
-    Enumerate { log2_terms: f64 },
-    Eliminate(Elimination),
-}
-
-impl Way {
-    fn new(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Self {
-        let log2_terms = Split::new(machine, clamp, row).log2_terms;
-        if !Budget::ENUMERATION.affords(log2_terms) {
-            let below = log2_terms - ELIMINATED_LOG2;
-            if let Some(elimination) = Elimination::new(machine, clamp, x, row, below) {
-                return Self::Eliminate(elimination);
-            }
-        }
-        Self::Enumerate { log2_terms }
-    }
-
-    fn log2_terms(&self) -> f64 {
-        match self {
-            Self::Enumerate { log2_terms } => *log2_terms,
-            Self::Eliminate(elimination) => elimination.log2_terms(),
-        }
-    }
 }
 
 /// $\ln Z$.
@@ -103,8 +83,32 @@ impl Way {
 /// If it would take more than $2^{30}$ terms, Gaussian units are coupled so strongly that it
 /// diverges, or parameters are so large that no number can hold it.
 pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
+    log_partition_with(machine, &mut Silent)
+}
+
+/// The same, telling how far it is.
+///
+/// # Errors
+///
+/// As [`log_partition`]; and if the listener cancels.
+pub fn log_partition_with(machine: &Machine, listener: &mut dyn Listener) -> Result<f64, Error> {
+    if let Some(torus) = Torus::of(&machine.without_offsets()?) {
+        return machine.check_finite("ln Z", torus.log_partition());
+    }
     let x = State::zeros(machine, 1)?;
-    Ok(log_sums(machine, &Clamp::none(), &x)?[0])
+    Ok(log_sums_with(machine, &Clamp::none(), &x, listener)?[0])
+}
+
+/// What [`log_partition`] takes: nothing for a torus of spins whose sum is known in closed form.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn cost_of_partition(machine: &Machine) -> Result<Cost, Error> {
+    if Torus::of(&machine.without_offsets()?).is_some() {
+        return Ok(Cost::NOTHING);
+    }
+    cost(machine, &Clamp::none(), &State::zeros(machine, 1)?, Query::LogSum)
 }
 
 /// $\ln \sum_{x_\text{free}} e^{-E(x)}$ of each row, with the clamped units held at `x`.
@@ -113,19 +117,7 @@ pub fn log_partition(machine: &Machine) -> Result<f64, Error> {
 ///
 /// As for [`log_partition`], and if clamp or state do not fit the machine.
 pub fn log_sums(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
-    x.check(machine)?;
-    clamp.check(machine, x.n_rows())?;
-    let folded = machine.without_offsets()?;
-    let log_sum = |row| {
-        let way = Way::new(&folded, clamp, x, row);
-        Budget::LIMIT.check(way.log2_terms())?;
-        let value = match way {
-            Way::Enumerate { .. } => Problem::new(&folded, clamp, x, row)?.log_sum(),
-            Way::Eliminate(elimination) => elimination.log_sum(),
-        };
-        machine.check_finite("the logarithm of a sum over all states", value)
-    };
-    (0..x.n_rows()).map(log_sum).collect()
+    log_sums_with(machine, clamp, x, &mut Silent)
 }
 
 /// $\ln p(x_\text{clamped})$ of each row: the free units are summed out.
@@ -144,13 +136,7 @@ pub fn log_probabilities(machine: &Machine, clamp: &Clamp, x: &State) -> Result<
 ///
 /// If there are more than $2^{30}$ states to enumerate, Gaussian units diverge, or memory ends.
 pub fn samples(machine: &Machine, n: usize, stream: Stream) -> Result<State, Error> {
-    let (clamp, x) = (Clamp::none(), State::zeros(machine, 1)?);
-    Budget::LIMIT.check(log2_states(machine))?;
-    let mut samples = State::zeros(machine, n)?;
-    let rows: Vec<usize> = (0..n).collect();
-    let problem = Problem::new(&machine.without_offsets()?, &clamp, &x, 0)?;
-    problem.draw(machine, &rows, stream, &mut samples)?;
-    Ok(samples)
+    conditional_samples(machine, &Clamp::none(), &State::zeros(machine, 1)?, n, stream)
 }
 
 /// Exact moments, each row weighted, of the free units given the clamped ones. With nothing

@@ -1,4 +1,4 @@
-//! Whether the samples of the model are where its probability is.
+//! Whether chains mix, and whether they are where the model's probability is.
 //!
 //! Chains that follow the model have, once it fits, about the free energy of the training data: at
 //! a maximum of the likelihood the mean energies of data and model agree, and free energies differ
@@ -16,6 +16,7 @@
 use super::trend::tail;
 use super::words::{count, fixed, number};
 use super::{Evidence, Finding, Level, Remedy};
+use crate::evaluation::diagnose::{APART, Scalar};
 use crate::training::{Measurement, MetricName, On, Plan, Rule};
 
 /// Standard errors from which on a difference is more than noise.
@@ -50,7 +51,7 @@ pub(super) fn free_energy(evidence: &Evidence) -> Option<Finding> {
         "the chains sit in deep wells that the data does not fill"
     };
     let what = format!("{seen}: {why}, so they do not mix.");
-    Some(Finding::new(Level::Warning, what, mixing(&evidence.plan)))
+    Some(Finding::new(Level::Warning, what, temper(&evidence.plan)))
 }
 
 /// The mean of a metric and of its standard error over the last quarter of the run. The rows that
@@ -72,14 +73,14 @@ pub(super) fn more(plan: &Plan) -> Vec<Remedy> {
     let k = count(5.0 * plan.k.range().1.ceil());
     let sweeps = Remedy::MoreSweeps(k.max(5));
     match plan.rule {
-        Rule::Pcd | Rule::Pt => vec![Remedy::MoreChains(5 * plan.chains), sweeps],
+        Rule::Pcd | Rule::Pt | Rule::Ptt => vec![Remedy::MoreChains(5 * plan.chains), sweeps],
         Rule::Cd => vec![sweeps],
         Rule::Exact | Rule::Pseudo => Vec::new(),
     }
 }
 
 /// Remedies of chains that do not mix.
-fn mixing(plan: &Plan) -> Vec<Remedy> {
+pub(super) fn temper(plan: &Plan) -> Vec<Remedy> {
     let temper = match plan.rule {
         Rule::Pt => Remedy::MoreReplicas(2 * plan.replicas),
         _ => Remedy::Tempering,
@@ -87,39 +88,29 @@ fn mixing(plan: &Plan) -> Vec<Remedy> {
     more(plan).into_iter().chain([temper]).collect()
 }
 
-/// Samples of the model that are all alike, measured by their variance beside that of the data.
-/// Probabilities vary less than the values drawn from them, so a third of it is not unusual.
-pub(super) fn collapse(evidence: &Evidence) -> Option<Finding> {
-    let (data, model) = (variance(&evidence.data_samples)?, variance(&evidence.model_samples)?);
-    if data <= 0.0 {
-        return None;
+/// Whether chains of the finished model agree with each other: the worst of the scalars that were
+/// watched.
+pub(super) fn mixing(evidence: &Evidence) -> Option<Finding> {
+    let r_hat = |s: &&Scalar| s.mixing.r_hat.filter(|r| !r.is_nan());
+    let known = evidence.mixing.iter().filter(|s| r_hat(s).is_some());
+    let worst = known.max_by(|a, b| r_hat(a).unwrap_or(0.0).total_cmp(&r_hat(b).unwrap_or(0.0)))?;
+    let (r, name) = (worst.mixing.r_hat?, &worst.name);
+    let tau = worst.mixing.autocorrelation_time.unwrap_or(f64::NAN);
+    let seen = format!("R-hat is {} for {name}", fixed(r, 2));
+    if r > APART {
+        let what = format!(
+            "Chains of the model stand apart: {seen} (1 where chains agree, {APART} at most). Samples \
+             depend on where their chains started."
+        );
+        return Some(Finding::new(Level::Warning, what, temper(&evidence.plan)));
     }
-    let share = model / data;
-    let seen = format!("Samples of the model vary {} as much as the data", percent(share));
-    if share < 0.03 {
-        let what = format!("{seen}: the chains have collapsed onto one pattern.");
-        return Some(Finding::new(Level::Problem, what, mixing(&evidence.plan)));
+    if evidence.mixing.iter().any(|s| !s.mixing.is_fine()) {
+        let what = format!(
+            "Chains of the model agree but are slow: {seen}, and a chain forgets in about {} sweeps. \
+             Samples want many times as many.",
+            number(tau)
+        );
+        return Some(Finding::new(Level::Note, what, []));
     }
-    if share < 0.15 {
-        let what = format!("{seen}: they show only part of it.");
-        return Some(Finding::new(Level::Warning, what, mixing(&evidence.plan)));
-    }
-    Some(Finding::good(format!("{seen}.")))
-}
-
-fn percent(share: f64) -> String {
-    format!("{} %", fixed(100.0 * share, usize::from(share < 0.1)))
-}
-
-/// The variance of each value over samples, summed; nothing for fewer than 5 of equal length.
-fn variance(samples: &[Vec<f64>]) -> Option<f64> {
-    let (n, width) = (samples.len() as f64, samples.first()?.len());
-    if samples.len() < 5 || samples.iter().any(|s| s.len() != width) {
-        return None;
-    }
-    let of_column = |j: usize| {
-        let mean = samples.iter().map(|s| s[j]).sum::<f64>() / n;
-        samples.iter().map(|s| (s[j] - mean).powi(2)).sum::<f64>() / n
-    };
-    Some((0..width).map(of_column).sum::<f64>()).filter(|v| v.is_finite())
+    Some(Finding::good(format!("Chains of the model mix: {seen}.")))
 }

@@ -8,6 +8,7 @@
 mod chains;
 mod health;
 mod remedy;
+mod samples;
 mod score;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,10 @@ pub mod words;
 
 pub use remedy::Remedy;
 
-use crate::run::{Ending, Epoch};
+use crate::evaluation::baseline::Gain;
+use crate::evaluation::diagnose::Scalar;
+use crate::evaluation::two_sample::TwoSample;
+use crate::run::{Ending, Epoch, Event};
 use crate::training::{MetricName, Plan};
 use serde::Serialize;
 use words::{number, one_digit};
@@ -38,6 +42,42 @@ pub struct Evidence {
     pub weights: Vec<Named>,
     /// The mean activity, over the data, of each unit of each hidden layer.
     pub activities: Vec<Named>,
+    /// What was noticed while it went on.
+    pub warnings: Vec<String>,
+    /// The epoch of the model that is the result, where that is not the last one.
+    pub result: Option<u64>,
+    /// How chains of the finished model mix.
+    pub mixing: Vec<Scalar>,
+    /// Its samples against data.
+    pub two_sample: Option<TwoSample>,
+    /// By how much it is better than a model without couplings.
+    pub gain: Option<Gain>,
+}
+
+impl Evidence {
+    /// What the events of a run say.
+    pub fn of(events: &[Event]) -> Self {
+        let warning = |event: &Event| match event {
+            Event::Warning { what, .. } => Some(what.clone()),
+            _ => None,
+        };
+        Self {
+            epochs: events.iter().filter_map(Event::as_epoch).cloned().collect(),
+            ending: Ending::of(events),
+            warnings: events.iter().filter_map(warning).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What was not looked at, in words.
+    fn missing(&self) -> Vec<&'static str> {
+        let looked = [
+            (!self.mixing.is_empty(), "whether chains mix"),
+            (self.two_sample.is_some(), "samples against data"),
+            (self.gain.is_some(), "the score against a baseline"),
+        ];
+        looked.into_iter().filter(|(seen, _)| !seen).map(|(_, what)| what).collect()
+    }
 }
 
 /// Numbers with a name.
@@ -90,11 +130,14 @@ pub fn findings(evidence: &Evidence) -> Vec<Finding> {
         ending,
         score::rise,
         score::overfitting,
+        score::baseline,
+        score::warned,
         health::update_ratio,
         health::dead_units,
         health::saturated_units,
         chains::free_energy,
-        chains::collapse,
+        chains::mixing,
+        samples::samples,
         health::mean_field,
         health::weights,
         score::missing,
@@ -103,9 +146,28 @@ pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     found.sort_by_key(|f| f.level);
     let judged = found.iter().any(|f| f.level == Level::Good);
     if judged && found.iter().all(|f| f.level > Level::Warning) {
-        found.insert(0, Finding::good("No problem was found in this run."));
+        let missing = evidence.missing();
+        let what = match missing.split_last() {
+            None => "No problem was found.".to_owned(),
+            Some((last, rest)) => format!(
+                "No problem was found in what was looked at. Not looked at: {}.",
+                [rest.join(", "), (*last).to_owned()]
+                    .into_iter()
+                    .filter(|t| !t.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(" and ")
+            ),
+        };
+        let level = if missing.is_empty() { Level::Good } else { Level::Note };
+        found.insert(0, Finding::new(level, what, []));
     }
     found
+}
+
+/// One word for everything that was found: how much the worst of it matters; `None` if nothing was
+/// judged.
+pub fn verdict(found: &[Finding]) -> Option<Level> {
+    found.first().map(|worst| worst.level)
 }
 
 /// Numbers that ran away, or a run that did not end as planned.

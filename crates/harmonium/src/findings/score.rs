@@ -90,8 +90,8 @@ fn slower(evidence: &Evidence) -> Vec<Remedy> {
     [vec![rate], chains::more(&evidence.plan)].concat()
 }
 
-fn more_epochs(evidence: &Evidence) -> Remedy {
-    Remedy::MoreEpochs(2 * evidence.plan.epochs)
+pub(super) fn more_epochs(evidence: &Evidence) -> Remedy {
+    Remedy::MoreEpochs((2 * evidence.plan.epochs).max(10))
 }
 
 fn longer(evidence: &Evidence) -> [Remedy; 1] {
@@ -147,6 +147,10 @@ fn validation(evidence: &Evidence) -> Option<Finding> {
             number(last.2),
             number(last.1)
         );
+        if evidence.result == Some(best.0) {
+            let what = format!("{what} The result is the model of that epoch.");
+            return Some(Finding::new(Level::Note, what, simpler(evidence, None)));
+        }
         return Some(Finding::new(Level::Warning, what, simpler(evidence, Some(best.0))));
     }
     let what = format!(
@@ -178,12 +182,50 @@ fn gap(evidence: &Evidence) -> Option<Finding> {
     Some(Finding::good(what))
 }
 
+/// Whether the model is better than one without couplings.
+pub(super) fn baseline(evidence: &Evidence) -> Option<Finding> {
+    let gain = evidence.gain?;
+    if !gain.nats.is_finite() {
+        return None;
+    }
+    let (over, error) = (gain.over, gain.std_error.map_or("unknown".into(), rough));
+    let seen = format!(
+        "{} ± {error} nats per row, beside their {}",
+        number(gain.nats),
+        number(gain.baseline)
+    );
+    if !gain.is_none() {
+        return Some(Finding::good(format!("Better than {over} by {seen}.")));
+    }
+    if gain.is_loss() {
+        let what = format!("Worse than {over}: {seen}. What was learned misleads.");
+        return Some(Finding::new(Level::Problem, what, slower(evidence)));
+    }
+    let what = format!(
+        "No better than {over}: {seen}. Nothing was learned of how the columns go together."
+    );
+    let faster = Remedy::RaiseLearningRate(one_digit(3.0 * evidence.plan.learning_rate));
+    Some(Finding::new(Level::Warning, what, [more_epochs(evidence), faster]))
+}
+
+/// What was noticed while the run went on.
+pub(super) fn warned(evidence: &Evidence) -> Option<Finding> {
+    let first = evidence.warnings.first()?;
+    let mut letters = first.trim_end_matches('.').chars();
+    let capital = letters.next().map(char::to_uppercase).into_iter().flatten();
+    let what = format!("While training: {}{}.", capital.collect::<String>(), letters.as_str());
+    Some(Finding::new(Level::Warning, what, slower(evidence)))
+}
+
 /// A run without a score.
 pub(super) fn missing(evidence: &Evidence) -> Option<Finding> {
     if evidence.epochs.is_empty() || score(evidence).is_some() {
         return None;
     }
     let error = metric(evidence, &MetricName::ReconstructionError);
+    if evidence.gain.is_some() {
+        return None;
+    }
     let what = match error.last().filter(|e| e.is_finite()) {
         Some(error) => format!(
             "The run recorded no likelihood; its reconstruction error ended at {}, which is not a likelihood.",

@@ -1,6 +1,6 @@
 //! Each symptom, where it is there and where it is not.
 
-use super::chains::{collapse, free_energy};
+use super::chains::free_energy;
 use super::health::{dead_units, mean_field, saturated_units, update_ratio, weights};
 use super::*;
 use crate::training::{Measurement, Rule};
@@ -66,8 +66,9 @@ fn other_endings_are_told() {
 #[test]
 fn a_healthy_run_is_called_healthy() {
     let found = findings(&run(&[("log_likelihood.train", &rising(-20.0))]));
-    assert!(found.iter().all(|f| f.level == Level::Good), "{found:?}");
+    assert!(found.iter().all(|f| f.level >= Level::Note), "{found:?}");
     assert!(found[0].what.starts_with("No problem"));
+    assert!(found[0].what.contains("Not looked at: whether chains mix"), "{}", found[0].what);
 }
 
 #[test]
@@ -179,22 +180,6 @@ fn remedies_know_what_was_already_asked() {
 }
 
 #[test]
-fn equal_samples_are_a_collapse() {
-    let data: Vec<Vec<f64>> = (0..20).map(|i| vec![f64::from(i % 2), f64::from(i % 3)]).collect();
-    let finding = |model_samples: Vec<Vec<f64>>| {
-        collapse(&Evidence { data_samples: data.clone(), model_samples, ..Evidence::default() })
-    };
-    let equal = finding(vec![vec![0.3, 0.7]; 20]).unwrap();
-    assert_eq!(equal.level, Level::Problem);
-    assert!(equal.what.contains("vary 0.0 % as much"), "{}", equal.what);
-    assert_eq!(finding(data.clone()).unwrap().level, Level::Good);
-    let narrow = data.iter().map(|s| s.iter().map(|x| 0.3 * x).collect()).collect();
-    assert_eq!(finding(narrow).unwrap().level, Level::Warning);
-    assert_eq!(finding(vec![vec![0.0, 0.0]; 2]), None);
-    assert_eq!(finding(vec![vec![f64::NAN, 0.0]; 9]), None);
-}
-
-#[test]
 fn mean_field_that_uses_every_sweep_is_told() {
     let finding = |sweeps: f64| {
         let epoch = Epoch { mean_field_sweeps: Some(sweeps), ..Epoch::default() };
@@ -227,7 +212,7 @@ fn broken_numbers_break_no_rule() {
     let names = ["dead_units", "free_energy.train", "free_energy.chains"];
     let mut evidence = run(&names.map(|n| (n, &[f64::NAN; 4][..])));
     evidence.epochs.iter_mut().for_each(|e| e.update_ratio = f64::NAN);
-    for rule in [update_ratio, dead_units, free_energy, collapse, mean_field, weights] {
+    for rule in [update_ratio, dead_units, free_energy, mean_field, weights] {
         assert_eq!(rule(&evidence), None);
     }
 }

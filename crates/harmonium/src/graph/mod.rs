@@ -7,10 +7,15 @@
 //! weight times their coordinates, else a table. Elimination, colourings and files of factors look at
 //! a machine in this form.
 
+mod bucket;
+mod bucket_tree;
+mod elimination;
 mod neighbours;
 mod order;
 mod topology;
 
+pub use bucket_tree::BucketTree;
+pub use elimination::{Elimination, Marginals, Tables};
 pub use order::Order;
 pub use topology::{Link, Topology, colours};
 

@@ -1,6 +1,6 @@
 //! Who sees whom: an undirected graph, its colourings, its sides and how narrow it can be.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// An undirected graph by rows: for each node the nodes it sees, in the order of the edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,17 +105,27 @@ impl Topology {
     /// counts twice.
     pub fn least_width(&self) -> usize {
         let mut degrees: Vec<usize> = (0..self.n()).map(|u| self.links(u).len()).collect();
-        let mut left: BTreeSet<(usize, usize)> =
-            degrees.iter().enumerate().map(|(u, degree)| (*degree, u)).collect();
-        let mut width = 0;
-        while let Some((degree, node)) = left.pop_first() {
-            width = width.max(degree);
-            for v in self.neighbours(node) {
-                if left.remove(&(degrees[v], v)) {
-                    degrees[v] -= 1;
-                    left.insert((degrees[v], v));
-                }
+        let most = degrees.iter().copied().max().unwrap_or(0);
+        // Nodes by how many are left around them; entries that are out of date are passed over.
+        let mut by_degree: Vec<Vec<usize>> = vec![Vec::new(); most + 1];
+        degrees.iter().enumerate().for_each(|(u, &degree)| by_degree[degree].push(u));
+        let mut left = vec![true; self.n()];
+        let (mut width, mut least) = (0, 0);
+        while least <= most {
+            let Some(node) = by_degree[least].pop() else {
+                least += 1;
+                continue;
+            };
+            if !left[node] || degrees[node] != least {
+                continue;
             }
+            left[node] = false;
+            width = width.max(least);
+            for v in self.neighbours(node).filter(|&v| left[v]) {
+                degrees[v] -= 1;
+                by_degree[degrees[v]].push(v);
+            }
+            least = least.saturating_sub(1);
         }
         width
     }

@@ -15,7 +15,12 @@ pub(crate) const MOST_STEPS: usize = 1_000_000_000_000_000;
 ///
 /// [`Error::Memory`] with the number of bytes.
 pub(crate) fn check_memory(bytes: f64, what: impl FnOnce() -> String) -> Result<(), Error> {
-    if bytes > available() { Err(Error::Memory { what: what(), bytes }) } else { Ok(()) }
+    if fits_memory(bytes) { Ok(()) } else { Err(Error::Memory { what: what(), bytes }) }
+}
+
+/// Whether the computer has this many bytes.
+pub(crate) fn fits_memory(bytes: f64) -> bool {
+    bytes <= available()
 }
 
 /// Numbers from which on it is asked first whether there is room for them: 128 megabytes.

@@ -29,7 +29,7 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
-pub(crate) use memory::{MOST_STEPS, check_memory, filled};
+pub(crate) use memory::{MOST_STEPS, check_memory, filled, fits_memory};
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;
@@ -260,6 +260,10 @@ impl Machine {
             mine.weights.entries_mut().copy_from_slice(c.weights.entries());
         }
         self.constant = other.constant;
+    }
+
+    pub(crate) fn set_constant(&mut self, constant: f64) {
+        self.constant = constant;
     }
 
     pub(crate) fn add_to_constant(&mut self, shift: f64) {

@@ -3,9 +3,9 @@
 //! Samples are rows. What a row is made of is private to this crate: samples of discrete layers
 //! are packed bits while the kernels work on them, and become numbers when they are read.
 
-use super::Machine;
 use super::layer::LayerId;
 use super::memory::{check_memory, filled};
+use super::{Clamp, Machine};
 use crate::error::Error;
 use crate::units::BitCoordinates;
 use harmonium_kernels::bits::BitMatrix;
@@ -238,6 +238,54 @@ impl State {
         }
     }
 
+    /// The rows named, in that order.
+    #[must_use]
+    pub(crate) fn select_rows(&self, rows: &[usize]) -> Self {
+        let select = |layer: &LayerState| {
+            let form = match &layer.form {
+                Form::Bits { bits, .. } => {
+                    let mut chosen = BitMatrix::zeros(0, bits.n_columns());
+                    rows.iter().for_each(|&row| chosen.push_words(bits.row(row)));
+                    Form::Bits { bits: chosen, numbers: OnceLock::new() }
+                }
+                Form::Numbers(numbers) => {
+                    let row = |&row: &usize| &numbers[row * layer.len..(row + 1) * layer.len];
+                    Form::Numbers(rows.iter().flat_map(row).copied().collect())
+                }
+            };
+            LayerState { form, ..*layer }
+        };
+        Self { n_rows: rows.len(), layers: self.layers.iter().map(select).collect() }
+    }
+
+    /// Overwrites the held units of each row by the values of row `of[row]` of `held`, whose row of
+    /// the clamp it has.
+    ///
+    /// # Errors
+    ///
+    /// If shapes differ.
+    pub(crate) fn hold(
+        &mut self,
+        machine: &Machine,
+        clamp: &Clamp,
+        held: &Self,
+        of: &[usize],
+    ) -> Result<(), Error> {
+        for l in machine.layer_ids().filter(|&l| !clamp.frees_layer(l)) {
+            let group = machine.layer(l).units.group();
+            for (row, &of) in of.iter().enumerate() {
+                let mut cells = self.row(l, row).to_vec();
+                for (i, (cell, value)) in cells.iter_mut().zip(held.row(l, of)).enumerate() {
+                    if clamp.holds(l, of, i / group) {
+                        *cell = *value;
+                    }
+                }
+                self.set_row(l, row, &cells)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Exchanges two rows.
     pub(crate) fn swap_rows(&mut self, a: usize, b: usize) {
         for layer in &mut self.layers {
@@ -250,6 +298,19 @@ impl State {
             for i in 0..len {
                 numbers.swap(a * len + i, b * len + i);
             }
+        }
+    }
+
+    /// Exchanges a row with the same row of `other`, which has the same shape.
+    pub(crate) fn exchange_row(&mut self, other: &mut Self, row: usize) {
+        let (n_rows, other_rows) = (self.n_rows, other.n_rows);
+        for (mine, other) in self.layers.iter_mut().zip(&mut other.layers) {
+            if mine.bits().is_some() && other.bits().is_some() {
+                mine.bits_mut(n_rows).exchange_row(other.bits_mut(other_rows), row);
+                continue;
+            }
+            let place = row * mine.len..(row + 1) * mine.len;
+            mine.numbers_mut()[place.clone()].swap_with_slice(&mut other.numbers_mut()[place]);
         }
     }
 

@@ -1,55 +1,66 @@
-//! Completing: missing values of a row get their means given the rest.
+//! Completing: missing values of a row get their means given the rest, $E[x_\text{missing} \mid
+//! x_\text{observed}]$.
 //!
-//! The observed units are held while Gibbs sampling runs; the means of the missing ones are averaged
-//! over the second half of the sweeps (Rao–Blackwell: means, not samples, are averaged),
-//! $$E[x_\text{missing} \mid x_\text{observed}] \approx \tfrac1T \sum_{t=T+1}^{2T}
-//!   E[x_\text{missing} \mid x^{(t)}_\text{rest}].$$
-//! A deep belief network completes labels: $E_q[p(y \mid h_{L-1})]$ over draws of its recognition
-//! distribution.
+//! Exactly where the terms of all rows that differ are affordable; by Gibbs sampling elsewhere, until a
+//! stated error is reached ([`ERROR_SOUGHT`]), with an error bar for each cell. Rows that are
+//! equal are looked at once and get the same answer.
+//! Where nothing but the labels is missing, they get $p(y \mid v)$ by [`Model::classify`].
 
+use super::averages::{Averages, ERROR_SOUGHT, average};
+use super::classify::{ClassMethod, Classifying};
 use super::given::Given;
-use super::sample::array;
+use super::sample::{Found, array};
 use super::{arithmetic, pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::evaluation::dbn;
-use crate::machine::{Clamp, LayerId, MOST_STEPS, State};
-use crate::models::{Body, Dbn};
-use crate::progress::{Listener, Silent, tell};
+use crate::evaluation::verdict::{R_HAT_OF_SAMPLES, Verdict};
+use crate::exact::{self, Budget, Query};
+use crate::machine::{Clamp, LayerId, MOST_STEPS, Machine, State};
+use crate::models::Body;
+use crate::progress::{Listener, Silent};
 use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_data::Dataset;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
-/// Draws of the recognition distribution behind the probability of a label.
-const DRAWS: usize = 100;
+/// Rows that differ up to which each is asked what it would take.
+const MOST_LOOKED_AT: usize = 1000;
+
+/// How means are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filling {
+    /// Exactly where that is affordable, else by Gibbs sampling.
+    #[default]
+    Auto,
+    /// As sums over all states, or not at all.
+    Exact,
+    /// By Gibbs sampling.
+    Gibbs,
+}
 
 /// How rows are completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Completing {
-    /// Sweeps to average over, after as many to settle.
-    pub sweeps: usize,
+    /// How the means are found.
+    pub method: Filling,
+    /// Sweeps to average over, after as many to settle; by default as many as the error takes, up to a
+    /// limit.
+    pub sweeps: Option<usize>,
     /// The root of all randomness.
     pub seed: u64,
     /// The arithmetic of the chains; by default single precision.
     pub arithmetic: Option<Arithmetic>,
 }
 
-impl Default for Completing {
-    fn default() -> Self {
-        Self { sweeps: 500, seed: 0, arithmetic: None }
-    }
-}
-
 impl Completing {
     /// Whether every setting is in its range.
     fn check(&self) -> Result<(), Error> {
-        if !(1..=MOST_STEPS).contains(&self.sweeps) {
-            let value = self.sweeps.to_string();
+        if let Some(sweeps) = self.sweeps.filter(|s| !(1..=MOST_STEPS).contains(s)) {
+            let value = sweeps.to_string();
             return Err(Error::Setting { name: "sweeps", value, range: "from 1 to 10^15" });
         }
         Ok(())
@@ -61,8 +72,46 @@ impl Completing {
 pub struct Completed {
     /// The visible layers side by side: observed values as they were, missing ones at their means.
     pub values: Array2<f64>,
+    /// The standard error of each value: 0 for what was observed or is exact, NaN where it is not
+    /// known. A value ± 1.96 of it holds the exact mean in 95 % of the cases.
+    pub errors: Array2<f64>,
     /// Units that were missing.
     pub n_missing: usize,
+    /// What the classes are called whose probabilities stand behind the columns of the data, where nothing
+    /// but the labels was missing.
+    pub classes: Option<Vec<String>>,
+    /// How the means were found; exact only if all of them are.
+    pub method: Found,
+    /// Whether they can be trusted.
+    pub verdict: Verdict,
+    /// The largest $\hat R$ of cells whose error is larger than the one sought.
+    pub r_hat: Option<f64>,
+    /// The most sweeps that were averaged; 0 if all is exact.
+    pub sweeps: usize,
+}
+
+impl Completed {
+    /// The largest standard error; NaN if one is not known.
+    pub fn largest_error(&self) -> f64 {
+        let larger = |a: f64, b: &f64| if b.is_nan() || *b > a { *b } else { a };
+        self.errors.iter().fold(0.0, larger)
+    }
+
+    /// What a person should know about the numbers, if anything.
+    pub fn warning(&self) -> Option<String> {
+        let (error, sweeps) = (self.largest_error(), self.sweeps);
+        match (self.verdict, self.r_hat) {
+            (Verdict::NotMixed, Some(r)) => Some(format!(
+                "the chains behind some cells have not mixed after {sweeps} sweeps: R-hat {r:.2} (at \
+                 most {R_HAT_OF_SAMPLES}); the largest standard error, {error:.3}, may be too small"
+            )),
+            (Verdict::Mixed, Some(_)) => Some(format!(
+                "the largest standard error is {error:.3} after {sweeps} sweeps, where \
+                 {ERROR_SOUGHT} was sought"
+            )),
+            _ => None,
+        }
+    }
 }
 
 impl Model {
@@ -89,10 +138,10 @@ impl Model {
     ) -> Result<Completed, Error> {
         completing.check()?;
         match &self.body {
-            Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
-            Body::Dbn(dbn) if observed.is_none() && dbn.labels().is_some() => {
-                self.label(dbn, data, completing.seed)
+            _ if observed.is_none() && self.lacks_labels_alone(data)? => {
+                self.label(data, completing.seed, listener)
             }
+            Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
             Body::Dbn(_) => Err(Error::Topology {
                 model: "completing",
                 expected: "a machine, or a deep belief network with labels to be found",
@@ -101,24 +150,71 @@ impl Model {
         }
     }
 
-    /// Rows with the probabilities of their classes behind them.
-    fn label(&self, dbn: &Dbn, data: &Dataset, seed: u64) -> Result<Completed, Error> {
-        let q = dbn.n_classes();
-        let bare = data.clone().without_labels();
-        let stream = Stream::new(seed).fork(302);
-        let probabilities = dbn::class_probabilities(dbn, &bare, DRAWS, stream)?;
+    /// Whether the labels of `data` are missing, and nothing else.
+    fn lacks_labels_alone(&self, data: &Dataset) -> Result<bool, Error> {
+        if self.labels().is_none() || data.labels().is_some() || data.has_missing() {
+            return Ok(false);
+        }
         let layers = self.data_layers()?;
-        let feed = Feed::new(&layers, &self.schema(&bare)?, &bare)?;
-        let n = dbn.layer(0).len();
-        let mut values = Vec::with_capacity(data.n_rows() * (n + q));
-        for rows in pieces(data.n_rows(), ROWS) {
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        Ok(feed.lacks_labels_alone())
+    }
+
+    /// Rows with the probabilities of their classes in the place of their labels.
+    fn label(
+        &self,
+        data: &Dataset,
+        seed: u64,
+        listener: &mut dyn Listener,
+    ) -> Result<Completed, Error> {
+        let classifying = Classifying { seed, ..Classifying::default() };
+        let found = self.classify_with(data, &classifying, listener)?;
+        let layers = self.data_layers()?;
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        let (filled, n_rows) = (feed.filled(), data.n_rows());
+        let n_columns = visible_entries(&layers);
+        let mut values = Vec::with_capacity(n_rows * n_columns);
+        for rows in pieces(n_rows, ROWS) {
             let x = feed.batch(rows.clone(), Stream::new(0)).to_state(&layers)?;
             for (row, of) in rows.enumerate() {
-                values.extend_from_slice(x.row(LayerId(0), row));
-                values.extend_from_slice(&probabilities[of * q..(of + 1) * q]);
+                for l in layers.layer_ids() {
+                    if filled.contains(&l) {
+                        values.extend_from_slice(x.row(l, row));
+                    } else {
+                        values.extend(found.probabilities.row(of));
+                    }
+                }
             }
         }
-        Ok(Completed { values: array(data.n_rows(), n + q, values), n_missing: data.n_rows() })
+        let (method, verdict) = match found.method {
+            ClassMethod::MeanField => (Found::MeanField, Verdict::Unknown),
+            ClassMethod::Ais => (Found::Annealed, Verdict::Unknown),
+            ClassMethod::Recognition => (Found::Recognition, Verdict::Unknown),
+            ClassMethod::Auto | ClassMethod::Exact => (Found::Exact, Verdict::Exact),
+        };
+        let unknown = if method == Found::Exact { 0.0 } else { f64::NAN };
+        let errors = found
+            .std_errors
+            .unwrap_or_else(|| Array2::from_elem(found.probabilities.dim(), unknown));
+        let mut all_errors = Array2::zeros((n_rows, n_columns));
+        let labels = layers.layer_ids().find(|l| !filled.contains(l));
+        let start: usize = layers
+            .layer_ids()
+            .take_while(|&l| Some(l) != labels)
+            .map(|l| layers.layer(l).len())
+            .sum();
+        let place = start..start + errors.ncols();
+        all_errors.slice_axis_mut(Axis(1), place.into()).assign(&errors);
+        Ok(Completed {
+            values: array(n_rows, n_columns, values),
+            errors: all_errors,
+            n_missing: n_rows,
+            classes: Some(found.classes),
+            method,
+            verdict,
+            r_hat: None,
+            sweeps: 0,
+        })
     }
 }
 
@@ -127,62 +223,136 @@ impl Given<'_> {
     ///
     /// # Errors
     ///
-    /// If memory ends, or the listener cancels.
+    /// If exact means are asked for and there are too many terms, memory ends, or the listener
+    /// cancels.
     pub fn complete(
         &self,
         completing: &Completing,
         listener: &mut dyn Listener,
     ) -> Result<Completed, Error> {
         completing.check()?;
-        let stream = Stream::new(completing.seed);
-        let (mut x, clamp) = self.start(1, stream)?;
-        let arithmetic = arithmetic(completing.arithmetic, Arithmetic::F32);
-        let sampler = Sampler::new(self.model.top().clone(), arithmetic);
-        let sums = conditional_sums(&sampler, &clamp, &mut x, completing.sweeps, stream, listener)?;
-        let machine = sampler.machine();
-        let n_columns = visible_entries(machine);
-        let mut values = Vec::with_capacity(x.n_rows() * n_columns);
-        let mut n_missing = 0;
-        for row in 0..x.n_rows() {
-            for (&l, sums) in machine.visible_layers().iter().zip(&sums) {
-                let (len, group) = (machine.layer(l).len(), machine.layer(l).units.group());
-                for i in 0..len {
-                    let held = clamp.holds(l, row, i / group);
-                    n_missing += usize::from(!held && i % group == 0);
-                    let mean = sums[row * len + i] / completing.sweeps as f64;
-                    values.push(if held { x.row(l, row)[i] } else { mean });
-                }
+        let (held, clamp) = self.held()?;
+        let machine = self.model.top();
+        let sets = exact::equal_rows(machine, &clamp, &held);
+        let firsts: Vec<usize> = sets.iter().map(|rows| rows[0]).collect();
+        let (exactly, by_chains) = split(machine, (&held, &clamp), &firsts, completing)?;
+        let mut rows = Rows::new(machine, &held);
+        if !exactly.is_empty() {
+            let (x, clamp) = (held.select_rows(&exactly), clamp.select_rows(&exactly));
+            let means = exact::conditional_means_with(machine, &clamp, &x, listener)?;
+            for (k, &row) in exactly.iter().enumerate() {
+                rows.put(row, visible_row(machine, &means, k), None);
             }
         }
-        Ok(Completed { values: array(x.n_rows(), n_columns, values), n_missing })
+        let mut found = None;
+        if !by_chains.is_empty() {
+            let arithmetic = arithmetic(completing.arithmetic, Arithmetic::F32);
+            let sampler = Sampler::new(machine.clone(), arithmetic);
+            let stream = Stream::new(completing.seed);
+            let averages =
+                average(&sampler, self, &by_chains, completing.sweeps, stream, listener)?;
+            for (k, &row) in by_chains.iter().enumerate() {
+                rows.put(row, averages.means[k].clone(), Some(averages.errors[k].clone()));
+            }
+            found = Some(averages);
+        }
+        for set in &sets {
+            set[1..].iter().for_each(|&row| rows.copy(set[0], row));
+        }
+        let n_missing = (0..held.n_rows()).map(|row| missing(machine, &clamp, row)).sum();
+        Ok(rows.completed(n_missing, found.as_ref()))
     }
 }
 
-/// The means of the visible units given all the rest, summed over the second half of the sweeps.
-/// Units of visible layers that see each other count with the values that were drawn: the mean of one
-/// given the mean of the other would be another thing.
-fn conditional_sums(
-    sampler: &Sampler,
-    clamp: &Clamp,
-    x: &mut State,
-    sweeps: usize,
-    stream: Stream,
-    listener: &mut dyn Listener,
-) -> Result<Vec<Vec<f64>>, Error> {
-    let visible = sampler.machine().visible_layers();
-    let machine = sampler.machine();
-    let alone = |l: &&LayerId| visible.iter().all(|&m| !machine.coupled(**l, m));
-    let averaged: Vec<LayerId> = visible.iter().filter(alone).copied().collect();
-    let mut sums: Vec<Vec<f64>> = visible.iter().map(|&l| vec![0.0; x.layer(l).len()]).collect();
-    for sweep in 0..2 * sweeps {
-        sampler.gibbs(clamp, x, 1, stream.fork(3).fork(sweep as u64))?;
-        if sweep >= sweeps {
-            let means = sampler.conditional_means(clamp, x, &averaged)?;
-            for (sum, &l) in sums.iter_mut().zip(&visible) {
-                sum.iter_mut().zip(means.layer(l)).for_each(|(s, m)| *s += m);
-            }
-        }
-        tell(listener, "completing", sweep as u64 + 1, 2 * sweeps as u64)?;
+/// Which of the rows `firsts` are summed exactly, and which averaged by chains.
+fn split(
+    machine: &Machine,
+    (held, clamp): (&State, &Clamp),
+    firsts: &[usize],
+    completing: &Completing,
+) -> Result<(Vec<usize>, Vec<usize>), Error> {
+    let all = || firsts.to_vec();
+    match (completing.method, completing.sweeps) {
+        (Filling::Exact, _) => return Ok((all(), Vec::new())),
+        (Filling::Gibbs, _) | (Filling::Auto, Some(_)) => return Ok((Vec::new(), all())),
+        (Filling::Auto, None) => {}
     }
-    Ok(sums)
+    let cost = |rows: &[usize]| {
+        let (x, clamp) = (held.select_rows(rows), clamp.select_rows(rows));
+        exact::cost(machine, &clamp, &x, Query::Means)
+    };
+    if cost(firsts)?.is_within(Budget::UNASKED) {
+        return Ok((all(), Vec::new()));
+    }
+    if firsts.len() > MOST_LOOKED_AT {
+        return Ok((Vec::new(), all()));
+    }
+    // Rows that would be affordable if all of them cost as much.
+    let share = (firsts.len() as f64).log2();
+    let mut parts = (Vec::new(), Vec::new());
+    for &row in firsts {
+        let mut of_row = cost(&[row])?;
+        of_row.log2_total += share;
+        let part = if of_row.is_within(Budget::UNASKED) { &mut parts.0 } else { &mut parts.1 };
+        part.push(row);
+    }
+    Ok(parts)
+}
+
+/// Visible units that a row misses.
+fn missing(machine: &Machine, clamp: &Clamp, row: usize) -> usize {
+    let of = |l: LayerId| {
+        (0..machine.layer(l).n_units()).filter(|&unit| !clamp.holds(l, row, unit)).count()
+    };
+    machine.visible_layers().into_iter().map(of).sum()
+}
+
+/// The visible layers of one row side by side.
+fn visible_row(machine: &Machine, x: &State, row: usize) -> Vec<f64> {
+    machine.visible_layers().iter().flat_map(|&l| x.row(l, row)).copied().collect()
+}
+
+/// Values and errors while they are gathered.
+struct Rows {
+    values: Array2<f64>,
+    errors: Array2<f64>,
+}
+
+impl Rows {
+    fn new(machine: &Machine, held: &State) -> Self {
+        let shape = (held.n_rows(), visible_entries(machine));
+        Self { values: Array2::zeros(shape), errors: Array2::zeros(shape) }
+    }
+
+    fn put(&mut self, row: usize, values: Vec<f64>, errors: Option<Vec<f64>>) {
+        self.values.row_mut(row).assign(&ndarray::Array1::from(values));
+        if let Some(errors) = errors {
+            self.errors.row_mut(row).assign(&ndarray::Array1::from(errors));
+        }
+    }
+
+    fn copy(&mut self, from: usize, to: usize) {
+        for array in [&mut self.values, &mut self.errors] {
+            let known = array.row(from).to_owned();
+            array.row_mut(to).assign(&known);
+        }
+    }
+
+    fn completed(self, n_missing: usize, averages: Option<&Averages>) -> Completed {
+        let verdict = match averages {
+            None => Verdict::Exact,
+            Some(averages) if averages.have_mixed() => Verdict::Mixed,
+            Some(_) => Verdict::NotMixed,
+        };
+        Completed {
+            values: self.values,
+            errors: self.errors,
+            n_missing,
+            classes: None,
+            method: if averages.is_some() { Found::Gibbs } else { Found::Exact },
+            verdict,
+            r_hat: averages.and_then(|a| a.r_hat),
+            sweeps: averages.map_or(0, |a| a.sweeps),
+        }
+    }
 }

@@ -17,11 +17,10 @@ use harmonium_data::Dataset;
 
 /// Rows turned into samples at a time.
 const ROWS: usize = 1000;
-/// Chains watched for a quick look at how they mix, and their sweeps after as many to settle.
+/// Chains watched for a quick look at how they mix.
 const QUICK_CHAINS: usize = 20;
-const QUICK_SWEEPS: usize = 1000;
-/// Multiplications that a quick look may cost: a few seconds.
-const QUICK_COST: f64 = 4e9;
+/// Fewest and most of their sweeps, after as many to settle.
+const QUICK_SWEEPS: (f64, f64) = (100.0, 1000.0);
 
 /// How a model is diagnosed.
 #[derive(Clone, Copy, Debug)]
@@ -91,26 +90,30 @@ impl Model {
         })
     }
 
-    /// How a few chains mix, where that costs a few seconds; nothing elsewhere.
+    /// How a few chains mix, watched for as long as `work` multiplications allow; nothing where that is
+    /// too short to say anything.
     ///
     /// # Errors
     ///
     /// If memory ends.
-    pub fn quick_mixing(
+    pub(crate) fn mixing_within(
         &self,
+        work: f64,
         seed: u64,
         asked: Option<Arithmetic>,
         listener: &mut dyn Listener,
     ) -> Result<Vec<Scalar>, Error> {
         let machine = self.top();
-        let sweeps = (QUICK_CHAINS * 2 * QUICK_SWEEPS) as f64;
-        if sweeps * machine.n_parameters() as f64 > QUICK_COST {
+        let affordable = work / ((2 * QUICK_CHAINS) as f64 * machine.n_parameters() as f64);
+        if affordable < QUICK_SWEEPS.0 {
             return Ok(Vec::new());
         }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let sweeps = affordable.min(QUICK_SWEEPS.1) as usize;
         let sampler = Sampler::new(machine.clone(), arithmetic(asked, Arithmetic::F32));
         let stream = Stream::new(seed).fork(201);
         let chains = Chains::new(machine, QUICK_CHAINS, stream.fork(0))?;
-        watch(&sampler, chains, QUICK_SWEEPS, stream.fork(1), &mut |what, done, total| {
+        watch(&sampler, chains, sweeps, stream.fork(1), &mut |what, done, total| {
             listener.at(Work { what, done, total, detail: "" });
         })
     }

@@ -11,7 +11,7 @@ use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
 use crate::run::Model;
-use crate::sampling::{DbnSampler, DbnState, Inference, MeanField, Pass, Sampler, TopSums};
+use crate::sampling::{ClassSums, DbnSampler, DbnState, Inference, MeanField, Pass, Sampler};
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::Array2;
@@ -73,7 +73,7 @@ impl Model {
             }
             Body::Dbn(dbn) => {
                 let sampler = DbnSampler::new(dbn.clone(), arithmetic);
-                let sums = TopSums::new(dbn)?;
+                let sums = ClassSums::of_top(dbn)?;
                 // The recognition distribution knows nothing of missing values.
                 let feed = Feed::new(&self.data_layers()?, &self.schema(data)?, data)?;
                 each_piece(&feed.without_holes()?, listener, |batch| {
@@ -145,7 +145,7 @@ impl FeatureRows {
     fn add_dbn(
         &mut self,
         sampler: &DbnSampler,
-        sums: &TopSums,
+        sums: &ClassSums,
         mut x: DbnState,
         layers: &[usize],
     ) -> Result<(), Error> {
@@ -166,7 +166,7 @@ impl DbnSampler {
     /// distribution, and of the top RBM given them.
     pub(crate) fn means(
         &self,
-        sums: &TopSums,
+        sums: &ClassSums,
         x: &mut DbnState,
         layers: &[usize],
     ) -> Result<Vec<Vec<f64>>, Error> {

@@ -1,7 +1,7 @@
 //! Samples with a part given: observed values are held while the rest is sampled.
 
 use crate::error::Error;
-use crate::machine::{Base, Clamp, LayerId, Machine, State};
+use crate::machine::{Base, Clamp, LayerId, State};
 use crate::models::{Body, Dbn};
 use crate::random::Stream;
 use crate::run::Model;
@@ -82,58 +82,55 @@ impl Model {
 }
 
 impl Given<'_> {
-    /// Chains of the machine that is sampled, `n` for each given row or `n` free ones, and what they
-    /// hold.
-    pub(super) fn start(&self, n: usize, stream: Stream) -> Result<(State, Clamp), Error> {
+    /// Rows that are given; 1 if nothing is, or the same for all.
+    pub(super) fn n_rows(&self) -> usize {
+        match &self.known {
+            Known::Rows { values, .. } => values.n_rows(),
+            Known::Nothing | Known::Class(_) => 1,
+        }
+    }
+
+    /// Chains of the machine that is sampled, each for the given row that `of` names, and what they
+    /// hold. What is free starts at units with the machine's biases, or at units that do not care
+    /// in the chains that are `dispersed`.
+    pub(super) fn start(
+        &self,
+        of: &[usize],
+        dispersed: impl Fn(usize) -> bool,
+        stream: Stream,
+    ) -> Result<(State, Clamp), Error> {
+        let machine = self.model.top();
+        let mut x = Chains::new(machine, of.len(), stream.fork(0))?.into_state();
+        if (0..of.len()).any(&dispersed) {
+            let uniform = independent(machine, &Base::uniform(machine), of.len(), stream.fork(1))?;
+            for row in (0..of.len()).filter(|&row| dispersed(row)) {
+                for l in machine.layer_ids() {
+                    x.set_row(l, row, uniform.row(l, row))?;
+                }
+            }
+        }
+        let (held, clamp) = self.held()?;
+        x.hold(machine, &clamp, &held, of)?;
+        Ok((x, clamp.select_rows(of)))
+    }
+
+    /// What is given, a row each, and which units of it are.
+    pub(super) fn held(&self) -> Result<(State, Clamp), Error> {
         let machine = self.model.top();
         match &self.known {
-            Known::Nothing => {
-                Ok((Chains::new(machine, n, stream.fork(0))?.into_state(), Clamp::none()))
-            }
+            Known::Nothing => Ok((State::zeros(machine, 1)?, Clamp::none())),
             Known::Class(class) => {
-                let mut x = Chains::new(machine, n, stream.fork(0))?.into_state();
+                let mut x = State::zeros(machine, 1)?;
                 let labels = self.model.labels().unwrap_or(Dbn::LABELS);
                 let one: Vec<f64> = (0..machine.layer(labels).len())
                     .map(|k| f64::from(u8::from(k == *class)))
                     .collect();
-                for row in 0..n {
-                    x.set_row(labels, row, &one)?;
-                }
+                x.set_row(labels, 0, &one)?;
                 Ok((x, Clamp::layers([labels])))
             }
-            Known::Rows { values, clamp } => {
-                let rows: Vec<usize> =
-                    (0..values.n_rows()).flat_map(|row| std::iter::repeat_n(row, n)).collect();
-                let x = observed(machine, values, clamp, &rows, stream)?;
-                Ok((x, clamp.select_rows(&rows)))
-            }
+            Known::Rows { values, clamp } => Ok((values.clone(), clamp.clone())),
         }
     }
-}
-
-/// Chains that start at the observed values of the rows named, the rest drawn from the biases.
-fn observed(
-    machine: &Machine,
-    values: &State,
-    clamp: &Clamp,
-    rows: &[usize],
-    stream: Stream,
-) -> Result<State, Error> {
-    let base = Base::of_biases(machine);
-    let mut x = independent(machine, &base, rows.len(), stream.fork(0))?;
-    for l in machine.visible_layers() {
-        let group = machine.layer(l).units.group();
-        for (row, &of) in rows.iter().enumerate() {
-            let mut cells = x.row(l, row).to_vec();
-            for (i, (cell, value)) in cells.iter_mut().zip(values.row(l, of)).enumerate() {
-                if clamp.holds(l, of, i / group) {
-                    *cell = *value;
-                }
-            }
-            x.set_row(l, row, &cells)?;
-        }
-    }
-    Ok(x)
 }
 
 /// The data without the cells that were not observed.

@@ -16,26 +16,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod averages;
+mod chains;
+mod classify;
 mod complete;
 mod diagnose;
 mod features;
 mod given;
+mod judge;
 mod named;
 mod portrait;
 mod sample;
 mod score;
+mod tempered;
 mod train;
 mod units;
 
-pub use complete::{Completed, Completing};
+pub use averages::ERROR_SOUGHT;
+pub use classify::{ClassMethod, Classified, Classifying};
+pub use complete::{Completed, Completing, Filling};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
+pub use judge::Judging;
 pub use named::{is_named, is_uai};
 pub use portrait::{Filters, Portrait};
-pub use sample::{Drawing, Drawn, Show, Sweeps};
+pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
-pub use train::{Blueprint, Failed, Training};
+pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};
 pub use units::{fitting_binarize, fitting_units};
 
 use crate::engine::Arithmetic;
@@ -45,8 +53,9 @@ use crate::machine::{Layer, Machine, Role};
 use crate::models::Body;
 use crate::progress::{Listener, Work};
 use crate::run::Model;
-use crate::schema::Schema;
-use harmonium_data::Dataset;
+use crate::schema::{LABELS, Schema};
+use harmonium_data::{Dataset, Image};
+use std::ops::Range;
 
 impl Model {
     /// The machine that is sampled and whose $\ln Z$ is summed: the whole, or the RBM on top of a deep
@@ -63,6 +72,19 @@ impl Model {
     /// If the data does not fit.
     pub fn schema(&self, data: &Dataset) -> Result<Schema, Error> {
         Schema::stored_or_of(self.about.data.schema.as_ref(), &self.data_layers()?, data)
+    }
+
+    /// The picture in each row of `n_columns` values, as samples and completions have them: its shape and
+    /// its columns. Labels are not a part of it.
+    pub fn picture(&self, n_columns: usize) -> Option<(Image, Range<usize>)> {
+        let (mut start, mut columns) = (0, 0..n_columns);
+        for layer in self.body.visible() {
+            if layer.name == LABELS && start + layer.len() == n_columns {
+                columns.end = start;
+            }
+            start += layer.len();
+        }
+        Some((self.about.data.image(columns.len())?, columns))
     }
 
     /// The layers that data goes into, as a machine without couplings.
@@ -87,7 +109,13 @@ impl Model {
             Body::Machine(_) => self.about.data.means(visible_entries(machine)),
             Body::Dbn(_) => None,
         };
-        let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
+        let method = settings.method.map_or_else(|| log_partition::choose(machine), Ok)?;
+        if method == log_partition::Method::Exact {
+            return log_partition::exactly(machine, settings, listener);
+        }
+        let method = Some(method);
+        let means = settings.means.clone().or(means);
+        let settings = Settings { method, means, ..settings.clone() };
         let mut last = (0, 0);
         let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
             if let Some(width) = settings.width.filter(|_| last.1 > 0 && last.1 != total) {

@@ -47,6 +47,8 @@ pub struct Portrait {
     pub data_samples: Vec<Vec<f64>>,
     /// Some samples of the model, as means.
     pub model_samples: Vec<Vec<f64>>,
+    /// What a person should know about those samples, if anything.
+    pub warning: Option<String>,
 }
 
 impl Model {
@@ -77,17 +79,24 @@ impl Model {
         });
         let drawing = Drawing {
             n: SAMPLES,
-            sweeps: affordable_sweeps(self.top()),
+            sweeps: Some(affordable_sweeps(self.top())),
             seed,
             show: Show::Means,
             arithmetic: Some(arithmetic.unwrap_or(Arithmetic::F32)),
+            ..Drawing::default()
         };
-        let drawn = self.freely().draw(&drawing, listener)?.values;
+        let drawn = self.freely().draw(&drawing, listener)?;
         Ok(Portrait {
             filters: filters.collect(),
             weights: weights(&chain),
             data_samples: rows.map(|rows| self.seen_rows(&rows)).transpose()?.unwrap_or_default(),
-            model_samples: drawn.rows().into_iter().map(|row| row.to_vec()[..n].to_vec()).collect(),
+            model_samples: drawn
+                .values
+                .rows()
+                .into_iter()
+                .map(|row| row.to_vec()[..n].to_vec())
+                .collect(),
+            warning: drawn.warning(),
             activities,
         })
     }
@@ -108,8 +117,10 @@ impl Model {
     fn seen_rows(&self, rows: &Dataset) -> Result<Vec<Vec<f64>>, Error> {
         let layers = self.data_layers()?;
         let feed = Feed::new(&layers, &self.schema(rows)?, rows)?;
+        // Spread over the data: a sorted file begins with one class.
         let n = rows.n_rows().min(SAMPLES);
-        let x = feed.batch(0..n, Stream::new(0)).to_state(&layers)?;
+        let spread = (0..n).map(|k| k * rows.n_rows() / n);
+        let x = feed.batch(spread, Stream::new(0)).to_state(&layers)?;
         Ok((0..n).map(|row| x.row(LayerId(0), row).to_vec()).collect())
     }
 
@@ -157,7 +168,7 @@ impl Model {
 }
 
 /// At most `n` rows, spread over the data.
-fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
+pub(super) fn some_rows(data: &Dataset, n: usize) -> Result<Dataset, Error> {
     let n = data.n_rows().min(n);
     let rows: Vec<usize> = (0..n).map(|k| k * data.n_rows() / n).collect();
     data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })

@@ -1,22 +1,31 @@
 //! Samples of a model, free or with part of each given.
 //!
-//! Gibbs sampling of the machine; of a deep belief network, Gibbs sampling of its top RBM and one pass
-//! down.
+//! Exactly where that is affordable. Elsewhere by chains: of Gibbs sampling, with cluster moves where
+//! the free units are a ferromagnet; where they do not mix, by parallel tempering. Of a deep belief
+//! network the top RBM is sampled, followed by one pass down.
 
+use super::chains::Plain;
 use super::given::{Given, Known};
+use super::tempered::{FEW_ROWS, temper};
 use super::{arithmetic, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Clamp, Layer, MOST_STEPS, Machine, Role, State, check_memory};
+use crate::evaluation::verdict::{R_HAT_OF_SAMPLES, Trust, Verdict};
+use crate::exact::{self, Budget, Query};
+use crate::machine::{Base, Clamp, Layer, MOST_STEPS, Machine, Role, State, check_memory};
 use crate::models::Body;
-use crate::progress::{Listener, Silent, tell};
+use crate::progress::{Listener, Silent};
 use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::{DbnSampler, MeanField, Pass, Sampler};
 use ndarray::Array2;
 
-/// Sweeps between two looks at the progress.
-const PIECE: usize = 50;
+/// Sweeps of plain chains at first; by default they double while that promises to help.
+const FIRST_SWEEPS: usize = 1000;
+/// The same with cluster moves, which forget faster.
+const FIRST_CLUSTER_SWEEPS: usize = 200;
+/// Sweeps after which plain chains end in any case.
+const MOST_SWEEPS: usize = 8000;
 
 /// A number of sweeps of Gibbs sampling: every free unit is drawn once in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +45,65 @@ pub enum Show {
     Picture,
 }
 
+/// How samples are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    /// Exactly where that is affordable, else by chains that have mixed, else by tempering; plain
+    /// chains where sweeps are asked for.
+    #[default]
+    Auto,
+    /// Independent draws from the distribution itself, or nothing.
+    Exact,
+    /// Plain chains of Gibbs sampling.
+    Gibbs,
+    /// Parallel tempering.
+    Tempered,
+}
+
+/// How samples were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// As independent draws from the distribution itself.
+    Exact,
+    /// By plain chains of Gibbs sampling.
+    Gibbs,
+    /// By chains of Gibbs sampling and cluster moves.
+    Cluster,
+    /// By parallel tempering.
+    Tempered,
+    /// By the variational bound of each class.
+    MeanField,
+    /// By annealed importance sampling.
+    Annealed,
+    /// By draws of the recognition distribution of a deep belief network.
+    Recognition,
+}
+
+impl Found {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Gibbs => "gibbs",
+            Self::Cluster => "cluster",
+            Self::Tempered => "tempered",
+            Self::MeanField => "mean-field",
+            Self::Annealed => "ais",
+            Self::Recognition => "recognition",
+        }
+    }
+}
+
 /// How samples are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawing {
     /// Samples; with rows given, for each of them.
     pub n: usize,
-    /// Sweeps before each sample.
-    pub sweeps: usize,
+    /// How they are found.
+    pub method: Sampling,
+    /// Sweeps before each sample of plain chains, or rounds of tempering; by default as many as it
+    /// takes, up to a limit.
+    pub sweeps: Option<usize>,
     /// The root of all randomness.
     pub seed: u64,
     /// What is shown of the visible units.
@@ -53,7 +114,14 @@ pub struct Drawing {
 
 impl Default for Drawing {
     fn default() -> Self {
-        Self { n: 100, sweeps: 1000, seed: 0, show: Show::Values, arithmetic: None }
+        Self {
+            n: 100,
+            method: Sampling::Auto,
+            sweeps: None,
+            seed: 0,
+            show: Show::Values,
+            arithmetic: None,
+        }
     }
 }
 
@@ -62,6 +130,39 @@ impl Default for Drawing {
 pub struct Drawn {
     /// The values.
     pub values: Array2<f64>,
+    /// How they were found.
+    pub method: Found,
+    /// Whether they can be trusted.
+    pub trust: Trust,
+    /// Sweeps before each sample, or rounds of tempering; 0 if exact.
+    pub sweeps: usize,
+    /// Ways of replicas from the hot end of a ladder to the machine and back, if there were ladders.
+    pub round_trips: Option<u64>,
+}
+
+impl Drawn {
+    /// What a person should know about the samples, if anything.
+    pub fn warning(&self) -> Option<String> {
+        let agree = self.trust.r_hat.is_none_or(|r| r <= R_HAT_OF_SAMPLES);
+        match self.round_trips {
+            Some(trips) if agree && self.trust.verdict == Verdict::NotMixed => Some(format!(
+                "replicas of parallel tempering came round only {trips} times in {} rounds: what the \
+                 cold end shows may not be all there is",
+                self.sweeps
+            )),
+            _ => self.trust.warning(self.sweeps),
+        }
+    }
+}
+
+/// States of the machine that is sampled.
+struct States {
+    x: State,
+    clamp: Clamp,
+    method: Found,
+    trust: Trust,
+    sweeps: usize,
+    round_trips: Option<u64>,
 }
 
 impl Model {
@@ -89,7 +190,8 @@ impl Given<'_> {
     ///
     /// If `n` is zero or memory ends.
     pub fn sample(&self, n: usize, sweeps: Sweeps, seed: u64) -> Result<Array2<f64>, Error> {
-        let drawing = Drawing { n, sweeps: sweeps.0, seed, ..Drawing::default() };
+        let (method, sweeps) = (Sampling::Gibbs, Some(sweeps.0));
+        let drawing = Drawing { n, method, sweeps, seed, ..Drawing::default() };
         Ok(self.draw(&drawing, &mut Silent)?.values)
     }
 
@@ -100,14 +202,11 @@ impl Given<'_> {
         if n == 0 {
             return Err(Error::Setting { name: "n", value: "0".into(), range: "at least 1" });
         }
-        if sweeps > MOST_STEPS {
+        if let Some(sweeps) = sweeps.filter(|s| *s > MOST_STEPS) {
             let value = sweeps.to_string();
             return Err(Error::Setting { name: "sweeps", value, range: "at most 10^15" });
         }
-        let rows = match &self.known {
-            Known::Rows { values, .. } => values.n_rows(),
-            Known::Nothing | Known::Class(_) => 1,
-        };
+        let rows = self.n_rows();
         let entries: usize = self.model.top().layers().iter().map(Layer::len).sum();
         let shown: usize = self.model.body.visible().iter().map(|layer| layer.len()).sum();
         let bytes = n as f64 * rows as f64 * (entries + 2 * shown) as f64 * 8.0;
@@ -118,18 +217,18 @@ impl Given<'_> {
     ///
     /// # Errors
     ///
-    /// If no sample is asked for, memory ends, or the listener cancels.
+    /// If no sample is asked for, exact ones are and there are too many terms, memory ends, or the
+    /// listener cancels.
     pub fn draw(&self, drawing: &Drawing, listener: &mut dyn Listener) -> Result<Drawn, Error> {
         self.check(drawing)?;
         let stream = Stream::new(drawing.seed);
-        let (x, clamp) = self.start(drawing.n, stream)?;
+        let states = self.states(drawing, stream, listener)?;
         let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::I16);
+        let States { x, clamp, method, trust, sweeps, round_trips } = states;
         let values = match &self.model.body {
             Body::Machine(machine) => {
-                let sampler = Sampler::new(machine.clone(), arithmetic);
-                let x = sweep(&sampler, &clamp, x, drawing.sweeps, stream, listener)?;
                 let x = if shows_means(machine, drawing.show) {
-                    visible_means(&sampler, &clamp, x)?
+                    visible_means(&Sampler::new(machine.clone(), arithmetic), &clamp, x)?
                 } else {
                     x
                 };
@@ -137,7 +236,6 @@ impl Given<'_> {
             }
             Body::Dbn(dbn) => {
                 let sampler = DbnSampler::new(dbn.clone(), arithmetic);
-                let x = sweep(sampler.top(), &clamp, x, drawing.sweeps, stream, listener)?;
                 let down = stream.fork(3);
                 let pass = match drawing.show {
                     Show::Values => Pass::Samples(down),
@@ -147,25 +245,117 @@ impl Given<'_> {
                 array(drawn.n_rows(), dbn.layer(0).len(), drawn.layer(0).to_vec())
             }
         };
-        Ok(Drawn { values })
+        Ok(Drawn { values, method, trust, sweeps, round_trips })
+    }
+
+    /// States of the machine that is sampled, by the method that was asked for or by the one that
+    /// suits it.
+    fn states(
+        &self,
+        drawing: &Drawing,
+        stream: Stream,
+        listener: &mut dyn Listener,
+    ) -> Result<States, Error> {
+        match (drawing.method, drawing.sweeps) {
+            (Sampling::Exact, _) => self.exactly(drawing.n, stream, listener),
+            (Sampling::Tempered, rounds) => self.by_tempering(drawing, rounds, stream, listener),
+            (Sampling::Gibbs, sweeps) => {
+                self.by_chains(drawing, Some(sweeps.unwrap_or(FIRST_SWEEPS)), stream, listener)
+            }
+            (Sampling::Auto, Some(sweeps)) => {
+                self.by_chains(drawing, Some(sweeps), stream, listener)
+            }
+            (Sampling::Auto, None) => {
+                let (held, clamp) = self.held()?;
+                let cost = exact::cost(self.model.top(), &clamp, &held, Query::Samples)?;
+                if cost.is_within(Budget::SAMPLES) {
+                    return self.exactly(drawing.n, stream, listener);
+                }
+                let plain = self.by_chains(drawing, None, stream, listener)?;
+                if plain.trust.verdict == Verdict::Mixed || self.n_rows() > FEW_ROWS {
+                    return Ok(plain);
+                }
+                self.by_tempering(drawing, None, stream, listener)
+            }
+        }
+    }
+
+    fn exactly(
+        &self,
+        n: usize,
+        stream: Stream,
+        listener: &mut dyn Listener,
+    ) -> Result<States, Error> {
+        let (held, clamp) = self.held()?;
+        let machine = self.model.top();
+        let x = exact::conditional_samples_with(machine, &clamp, &held, n, stream, listener)?;
+        let of: Vec<usize> = (0..x.n_rows()).map(|row| row / n).collect();
+        let trust = Trust::exact(x.n_rows());
+        let clamp = clamp.select_rows(&of);
+        Ok(States { x, clamp, method: Found::Exact, trust, sweeps: 0, round_trips: None })
+    }
+
+    /// By chains of as many sweeps as asked for; otherwise with cluster moves where there are some,
+    /// and more sweeps while that promises to help.
+    fn by_chains(
+        &self,
+        drawing: &Drawing,
+        sweeps: Option<usize>,
+        stream: Stream,
+        listener: &mut dyn Listener,
+    ) -> Result<States, Error> {
+        let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::I16);
+        let sampler = Sampler::new(self.model.top().clone(), arithmetic);
+        let mut chains = Plain::new(&sampler, self, drawing.n, stream)?;
+        let clusters = sweeps.is_none() && chains.add_clusters(self)?;
+        let first = if clusters { FIRST_CLUSTER_SWEEPS } else { FIRST_SWEEPS };
+        let mut trust = chains.run(sweeps.unwrap_or(first), listener)?;
+        while sweeps.is_none() && Plain::may_mix(&trust) && chains.sweeps() < MOST_SWEEPS {
+            trust = chains.run(2 * chains.sweeps(), listener)?;
+        }
+        let method = if clusters { Found::Cluster } else { Found::Gibbs };
+        let sweeps = chains.sweeps();
+        let (x, clamp) = chains.into_samples();
+        Ok(States { x, clamp, method, trust, sweeps, round_trips: None })
+    }
+
+    fn by_tempering(
+        &self,
+        drawing: &Drawing,
+        rounds: Option<usize>,
+        stream: Stream,
+        listener: &mut dyn Listener,
+    ) -> Result<States, Error> {
+        let machine = self.model.top();
+        let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::F32);
+        let sampler = Sampler::new(machine.clone(), arithmetic);
+        let base = self.model.hot_end()?;
+        let found = temper(&sampler, &base, self, (drawing.n, rounds), stream, listener)?;
+        Ok(States {
+            x: found.x,
+            clamp: found.clamp,
+            method: Found::Tempered,
+            trust: found.trust,
+            sweeps: found.rounds,
+            round_trips: Some(found.round_trips),
+        })
     }
 }
 
-/// Runs the chains in pieces, so that progress can be shown.
-fn sweep(
-    sampler: &Sampler,
-    clamp: &Clamp,
-    mut x: State,
-    sweeps: usize,
-    stream: Stream,
-    listener: &mut dyn Listener,
-) -> Result<State, Error> {
-    for done in (0..sweeps).step_by(PIECE) {
-        let n = PIECE.min(sweeps - done);
-        sampler.gibbs(clamp, &mut x, n, stream.fork(2).fork(done as u64))?;
-        tell(listener, "sampling", (done + n) as u64, sweeps as u64)?;
+impl Model {
+    /// Where tempering begins: units with the means of the training data where the model remembers
+    /// them.
+    pub(super) fn hot_end(&self) -> Result<Base, Error> {
+        let machine = self.top();
+        let means = match &self.body {
+            Body::Machine(_) => self.about.data.means(visible_entries(machine)),
+            Body::Dbn(_) => None,
+        };
+        means.map_or_else(
+            || Base::of_middle(machine),
+            |means| Base::from_visible_means(machine, &means),
+        )
     }
-    Ok(x)
 }
 
 fn shows_means(machine: &Machine, show: Show) -> bool {

@@ -15,6 +15,7 @@
 use super::{pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
+use crate::evaluation::baseline::{Baselines, Fitted, Gain};
 use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
@@ -126,6 +127,11 @@ pub struct Score {
     /// The share of rows whose label is not the most probable class, where labels were given to a deep
     /// belief network.
     pub error_rate: Option<f64>,
+    /// What models without couplings, fitted to the training data, reach on the same rows; else why
+    /// that is unknown.
+    pub baseline: Result<Baselines, &'static str>,
+    /// By how much the mean is above the best of them.
+    pub gain: Option<Gain>,
 }
 
 /// What stands behind a score.
@@ -215,7 +221,19 @@ impl Score {
         let data = feed.data();
         let (mean, data_std_error) = weighted_mean(&rows, &weights(data));
         let (n, behind, error_rate) = (rows.len(), Behind::Nothing, None);
-        Self { method, mean, data_std_error, n, dimensions, rows, behind, error_rate }
+        let (baseline, gain) = (Err("it was not asked for"), None);
+        Self {
+            method,
+            mean,
+            data_std_error,
+            n,
+            dimensions,
+            rows,
+            behind,
+            error_rate,
+            baseline,
+            gain,
+        }
     }
 }
 
@@ -241,13 +259,41 @@ impl Model {
         scoring: &Scoring,
         listener: &mut dyn Listener,
     ) -> Result<Score, Error> {
-        match &self.body {
+        let mut score = match &self.body {
             Body::Machine(machine) => {
                 let feed = Feed::new(machine, &self.schema(data)?, data)?;
-                self.score_machine(machine, &feed, scoring, listener)
+                self.score_machine(machine, &feed, scoring, listener)?
             }
-            Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener),
+            Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener)?,
+        };
+        score.baseline = match score.method {
+            Method::FreeEnergy => Err("without ln Z a free energy cannot be compared"),
+            _ => self.baseline(data)?,
+        };
+        if let Ok(baselines) = &score.baseline {
+            let gain = baselines.gain(&score.rows, &weights(data));
+            score.gain = Some(score.std_error().map_or(gain, |error| gain.with_error(error)));
         }
+        Ok(score)
+    }
+
+    /// What models without couplings, fitted to the data this model was trained on, reach on the rows
+    /// of `data`; or why that is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, or memory ends.
+    pub fn baseline(&self, data: &Dataset) -> Result<Result<Baselines, &'static str>, Error> {
+        let (layers, memory) = (self.data_layers()?, &self.about.data);
+        if memory.rows == 0 || memory.means.is_empty() {
+            return Ok(Err("the model was not trained on data, or its file does not say on which"));
+        }
+        let spread = memory.spread.as_ref();
+        let Some(fitted) = Fitted::new(&layers, &memory.means, memory.rows, spread)? else {
+            return Ok(Err("the file is of an earlier version and has no variances of the data"));
+        };
+        let feed = Feed::new(&layers, &self.schema(data)?, data)?;
+        fitted.score(&feed).map(Ok)
     }
 
     fn score_machine(
@@ -273,7 +319,7 @@ impl Model {
             return self.estimated(machine, feed, method, scoring, dimensions, listener);
         }
         let log_z = match method {
-            Method::Exact => Some(exact::log_partition(machine)?),
+            Method::Exact => Some(exact::log_partition_with(machine, listener)?),
             _ => None,
         };
         let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
@@ -385,8 +431,8 @@ fn weights(data: &Dataset) -> Vec<f64> {
 fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
     let n_rows = feed.data().n_rows().max(1) as f64;
     let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
-    let log_z = exact::log2_terms(machine, &Clamp::none(), 1)?;
-    let affordable = Budget::UNASKED.affords(log_z) && Budget::UNASKED.affords(rows);
+    let log_z = exact::cost_of_partition(machine)?;
+    let affordable = log_z.is_within(Budget::UNASKED) && Budget::UNASKED.affords(rows);
     Ok(if affordable { Method::Exact } else { Method::Ais })
 }
 

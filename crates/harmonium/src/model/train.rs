@@ -1,16 +1,18 @@
 //! From a model to be trained to a trained one.
 
 use crate::error::Error;
+use crate::evaluation::baseline::Spread;
 use crate::machine::{Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
+use crate::random::Stream;
 use crate::run::{About, Memory, Model};
-use crate::schema::Schema;
+use crate::schema::{Feed, Schema};
 use crate::training::{
     Checkpoint, DbnLearner, DbnShape, Learner, Observer, Plan, Pretrained, Stop, Trainer, drive,
     initialise, learner,
 };
-use harmonium_data::{Dataset, Labels};
+use harmonium_data::{Dataset, Labels, Part, Split};
 use std::fmt;
 
 /// A model to be trained: its layers, with parameters that do not matter yet.
@@ -81,7 +83,7 @@ impl<'d> Training<'d> {
         })
     }
 
-    /// What the model will remember of the data: its schema, its means, its classes.
+    /// What the model will remember of the data: its schema, its means and spread, its classes.
     ///
     /// # Errors
     ///
@@ -89,11 +91,13 @@ impl<'d> Training<'d> {
     pub fn memory(&self) -> Result<Memory, Error> {
         let layers = self.blueprint.data_layers()?;
         let labels = self.data.labels();
+        let feed = Feed::of(&layers, self.data)?;
         Ok(Memory {
             schema: Some(Schema::of(&layers, self.data)?),
             image: self.data.table().image().map(|i| (i.height, i.width)),
             rows: self.data.n_rows(),
-            means: crate::schema::Feed::of(&layers, self.data)?.means().concat(),
+            means: feed.means().concat(),
+            spread: Spread::of(&layers, &feed),
             classes: labels.map(Labels::class_names).unwrap_or_default(),
             ..Memory::default()
         })
@@ -127,6 +131,34 @@ impl<'d> Training<'d> {
             Stop::Finished | Stop::Observer(_) | Stop::Cancelled => Ok(model),
         }
     }
+}
+
+/// The share of the rows that is set apart for validation, unless asked for otherwise.
+pub const VALID_SHARE: f64 = 0.1;
+/// The variates that choose these rows.
+const APART: u64 = 310;
+
+/// Rows to learn from and rows to validate with, chosen by the seed: weights and labels go with their
+/// rows.
+///
+/// # Errors
+///
+/// If one side would be empty.
+pub fn set_apart(data: &Dataset, share: f64, seed: u64) -> Result<(Dataset, Dataset), Error> {
+    let split = Split::shuffled(Part::Fraction(share), Stream::new(seed).fork(APART));
+    let wrong = |_| Error::Setting {
+        name: "valid-share",
+        value: format!("{share} of {} rows", data.n_rows()),
+        range: "between 0 and 1, with a row on either side",
+    };
+    let mut rows = split.rows(data.n_rows()).map_err(wrong)?;
+    // Rows keep the order of the file on both sides.
+    rows.kept.sort_unstable();
+    rows.held_out.sort_unstable();
+    let side = |rows: &[usize]| {
+        data.select_rows(rows).map_err(|_| Error::Empty { what: "the data".into() })
+    };
+    Ok((side(&rows.kept)?, side(&rows.held_out)?))
 }
 
 impl Blueprint {

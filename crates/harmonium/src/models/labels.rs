@@ -5,7 +5,7 @@ use crate::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
 use crate::units::Units;
 
 /// The machine with a visible layer `labels` of one categorical unit, coupled with the top hidden
-/// layer; all its weights zero.
+/// layer, or with the visible one where there is no other; all its weights zero.
 ///
 /// # Errors
 ///
@@ -20,8 +20,8 @@ pub fn with_labels(machine: &Machine, n_classes: usize) -> Result<Machine, Error
     for c in &mut couplings {
         c.between = (moved(c.between.0), moved(c.between.1));
     }
-    let top = LayerId(layers.len() - 1);
+    let top = LayerId(if layers.len() > 2 { layers.len() - 1 } else { 0 });
     let weights = Matrix::zeros(n_classes, layers[top.0].len())?;
     couplings.push(Coupling::between(LayerId(1), top, weights));
-    Machine::new(layers, couplings)
+    Machine::new(layers, couplings)?.with_constant(machine.constant())
 }

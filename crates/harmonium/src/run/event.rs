@@ -27,6 +27,25 @@ pub enum Event {
     },
     /// An epoch ended.
     Epoch(Box<Epoch>),
+    /// Something that should be known while the run goes on.
+    Warning {
+        /// After which epoch.
+        epoch: u64,
+        /// In words.
+        what: String,
+    },
+    /// Updates went too far for the chains to follow, and training went back to the machine that was
+    /// frozen last.
+    RolledBack {
+        /// Updates done, those of earlier stages included.
+        step: u64,
+        /// The share of exchanges with that machine that were still accepted.
+        acceptance: f64,
+        /// What the learning rate is multiplied with from now on.
+        rate_factor: f64,
+        /// Time since the start of the run, in seconds.
+        seconds: f64,
+    },
     /// All epochs are done.
     Finished {
         /// Time since the start of the run, in seconds.
@@ -71,7 +90,11 @@ pub enum Ending {
 impl Ending {
     /// How the run ended that these events are of.
     pub fn of(events: &[Event]) -> Self {
-        match events.iter().rev().find(|e| !matches!(e, Event::Epoch(_) | Event::Other(_))) {
+        match events
+            .iter()
+            .rev()
+            .find(|e| !matches!(e, Event::Epoch(_) | Event::Warning { .. } | Event::Other(_)))
+        {
             Some(Event::Finished { .. }) => Self::Finished,
             Some(Event::Stopped { reason, .. }) => Self::Stopped(reason.clone()),
             Some(Event::Diverged { reason, .. }) => Self::Diverged(reason.clone()),
@@ -218,7 +241,7 @@ mod tests {
     use crate::training::{Measurement, MetricName, On};
 
     /// Lines as runs have written them since the first version.
-    const LINES: [&str; 10] = [
+    const LINES: [&str; 12] = [
         r#"{"event":"started","rows":1797}"#,
         r#"{"epoch":1,"event":"pretraining","gradient_norm":2.5,"layer":"hidden1","learning_rate":0.01,"seconds":0.25,"stage":1,"stages":2,"update_ratio":0.003}"#,
         r#"{"event":"stage","stage":"layer 1"}"#,
@@ -228,6 +251,8 @@ mod tests {
         r#"{"bound.train":-31.0,"event":"finished","importance.train":-30.5,"seconds":2.0}"#,
         r#"{"event":"finished","seconds":2.0}"#,
         r#"{"event":"stopped","reason":"log_likelihood.valid has not risen above -20.0000 since epoch 3","seconds":2.0}"#,
+        r#"{"epoch":3,"event":"warning","what":"all 64 hidden units say nothing"}"#,
+        r#"{"acceptance":0.03,"event":"rolled_back","rate_factor":0.5,"seconds":1.0,"step":7}"#,
         r#"{"event":"diverged","reason":"the gradient holds a number that is not finite","seconds":2.0}"#,
     ];
 
@@ -267,6 +292,7 @@ mod tests {
             gradient_norm: 0.5,
             update_ratio: 0.07,
             convergence: Some(convergence),
+            rollback: None,
         };
         let mut epoch = Epoch::new(2, 0.03, &report);
         epoch.measuring_seconds = Some(0.002);

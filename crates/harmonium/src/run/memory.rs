@@ -1,10 +1,12 @@
 //! What a model remembers of the data it was trained on.
 //!
 //! How the data was read, so that other data is read the same way; the shape of its pictures; its
-//! means, from which annealing starts; the names of its classes; a fingerprint.
+//! means, from which annealing starts, and its spread, from which baselines are made; the names of its
+//! classes; a fingerprint.
 
 use super::damaged;
 use crate::error::Error;
+use crate::evaluation::baseline::Spread;
 use crate::schema::Schema;
 use harmonium_data::{Image, Reading};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,9 @@ pub struct Memory {
     /// Which columns fill which layer; files of earlier versions do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
+    /// Variances and correlations of real columns; files of earlier versions do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 impl Memory {

@@ -5,8 +5,8 @@
 //!   run.toml                       what was asked
 //!   events.jsonl                   what happened, one JSON object per line, append-only
 //!   checkpoints/last.safetensors   everything needed to go on
-//!   checkpoints/best.safetensors   the best model so far
-//!   model.safetensors              the result
+//!   checkpoints/best.safetensors   the best model so far, by its score on validation data
+//!   model.safetensors              the result: the best model, else the last
 //! ```
 //!
 //! The run directory is the interface between training and everything that looks at it: a
@@ -31,6 +31,7 @@ mod directory;
 mod event;
 mod events;
 mod header;
+mod idle;
 mod lock;
 mod memory;
 mod metadata;
@@ -39,6 +40,7 @@ mod parameters;
 mod recorder;
 mod tensors;
 mod uai;
+mod validated;
 mod writer;
 
 pub use checkpoint::SavedCheckpoint;
@@ -49,6 +51,7 @@ pub use memory::Memory;
 pub use model_file::{About, Located, Model};
 pub use recorder::{Recorded, Recorder, Recording};
 pub use uai::{UaiModel, load_uai, read_uai, write_uai};
+pub use validated::BestScore;
 pub use writer::RunWriter;
 
 use crate::error::Error;

@@ -5,18 +5,20 @@
 //! one that never stopped.
 
 use super::checkpoint::SavedCheckpoint;
-use super::directory::part::BEST;
 use super::event::{Epoch, Event, PretrainingEpoch};
+use super::idle::{self, Idle};
 use super::model_file::{About, Model};
+use super::validated::{self, BestScore, Validated};
 use super::writer::RunWriter;
 use crate::error::Error;
 use crate::evaluation::dbn;
 use crate::evaluation::monitor::Monitor;
+use crate::evaluation::validation::annealed;
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
-    Best, Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Stage,
-    Stop, View, drive,
+    Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Rollback,
+    Stage, Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
@@ -34,10 +36,6 @@ const SHOWN: [MetricName; 5] = [
     MetricName::PseudoLikelihood(On::Train),
     MetricName::FreeEnergyGap,
 ];
-
-/// Scores by which the best model is chosen, the most telling first.
-const SCORES: [MetricName; 2] =
-    [MetricName::LogLikelihood(On::Valid), MetricName::PseudoLikelihood(On::Valid)];
 
 /// What a run is recorded with.
 pub struct Recording<'d> {
@@ -58,14 +56,16 @@ pub struct Recording<'d> {
 pub struct Recorded {
     /// Why.
     pub stop: Stop,
-    /// The model it leaves, the last good one.
+    /// The model it leaves: the best by its score on the validation data, else the last good one.
     pub model: Model,
+    /// Epochs that were learned, those after the model's own included.
+    pub epochs: u64,
     /// Time of this part of the run.
     pub seconds: f64,
     /// What was measured last.
     pub measurements: Measurements,
-    /// The epoch with the best score on the validation data.
-    pub best_epoch: Option<u64>,
+    /// The best score on the validation data: its name, its value and its epoch.
+    pub best: Option<BestScore>,
 }
 
 /// Writes what a training does into its run directory.
@@ -73,9 +73,8 @@ pub struct Recorder<'w, 'd> {
     writer: &'w mut RunWriter,
     monitor: Monitor<'d>,
     recording: Recording<'d>,
-    best: Best,
-    /// The checksum of the file of the best model.
-    best_checksum: Option<String>,
+    validated: Validated,
+    idle: Idle,
     /// What was measured last.
     measurements: Measurements,
     /// The model that it was measured of.
@@ -86,6 +85,8 @@ pub struct Recorder<'w, 'd> {
     stage: Option<Stage>,
     stage_began: bool,
     ended: bool,
+    /// What is to be said to those who run the training.
+    note: Option<String>,
     /// Seconds of earlier parts of the run.
     seconds_before: f64,
     started: Instant,
@@ -102,14 +103,15 @@ impl<'w, 'd> Recorder<'w, 'd> {
             writer,
             monitor,
             recording,
-            best: Best::default(),
-            best_checksum: None,
+            validated: Validated::default(),
+            idle: Idle::default(),
             measurements: Measurements::default(),
             good: None,
             diverged: None,
             stage: None,
             stage_began: false,
             ended: false,
+            note: None,
             seconds_before: 0.0,
             started: Instant::now(),
             saved: Instant::now(),
@@ -132,13 +134,10 @@ impl<'w, 'd> Recorder<'w, 'd> {
     }
 
     fn state(&self) -> Value {
-        json!({
-            "ended": self.ended,
-            "best": self.best.found().map(|b| b.0),
-            "best_epoch": self.best.found().map(|b| b.1),
-            "best_checksum": self.best_checksum,
-            "seconds": self.seconds(),
-        })
+        let mut state = json!({ "ended": self.ended, "seconds": self.seconds() });
+        self.validated.export(&mut state);
+        self.idle.export(&mut state);
+        state
     }
 
     fn about(&self, learner: &dyn Learner) -> About {
@@ -176,7 +175,8 @@ impl<'w, 'd> Recorder<'w, 'd> {
             return Ok((Event::Pretraining(told), Measurements::default()));
         }
         let start = Instant::now();
-        let found = finite(self.monitor.measure(view), view.report.step, view.epoch())?;
+        let measured = self.monitor.measure(view).and_then(|found| self.with_score(view, found));
+        let found = finite(measured, view.report.step, view.epoch())?;
         self.measuring += start.elapsed();
         let (epochs, steps) = view.before();
         let mut told = Epoch::new(epochs + view.epoch(), self.seconds(), &view.report);
@@ -187,45 +187,41 @@ impl<'w, 'd> Recorder<'w, 'd> {
         Ok((told.into(), found))
     }
 
-    /// What is wrong with the file of the best model that the checkpoint knows of. A later one is as it
-    /// should be: it was written after the checkpoint, and will be written again.
-    fn lost_best(&self) -> Option<String> {
-        let (score, epoch) = self.best.found()?;
-        let wrong = match self.writer.directory().read_best() {
-            Ok(None) => "is missing".to_owned(),
-            Ok(Some((model, _))) if model.about.epoch < epoch => {
-                format!("is of epoch {}", model.about.epoch)
-            }
-            Ok(Some((model, checksum))) => {
-                let known = self.best_checksum.as_ref().filter(|_| model.about.epoch == epoch);
-                known.filter(|known| **known != checksum)?;
-                "has changed since it was written".to_owned()
-            }
-            Err(error) => format!("cannot be read ({error})"),
-        };
-        Some(format!(
-            "the best model so far, of epoch {epoch} with a score of {score:.4}, is lost: `{BEST}` {wrong}; \
-             training goes on and keeps only a better one"
-        ))
+    /// What was measured, and where no score of the validation data was, a rough one.
+    fn with_score(
+        &self,
+        view: &View<'_>,
+        mut found: Vec<Measurement>,
+    ) -> Result<Vec<Measurement>, Error> {
+        let scored = found.iter().any(|m| validated::SCORES.contains(&m.name));
+        if let Some(watched) = view.watched()
+            && self.recording.valid.is_some()
+            && !found.is_empty()
+            && !scored
+        {
+            let (machine, seed) = (watched.sampler.machine(), self.recording.about.seed);
+            found.extend(annealed(machine, &found, seed)?);
+        }
+        Ok(found)
     }
 
-    /// Keeps the best model; the reason to stop when the score has not risen for too long.
-    fn follow_best(
-        &mut self,
-        view: &View<'_>,
-        found: &Measurements,
-    ) -> Result<Option<String>, Error> {
-        let Some(score) = SCORES.iter().find_map(|name| found.get(name)) else { return Ok(None) };
-        if self.best.look(score.value, view.epoch()) {
-            let (epoch, step) = (view.epoch(), view.report.step);
-            let about = About { step, epoch, ..self.recording.about.clone() };
-            let checksum = self.writer.save_best(&Model { body: view.body(), about })?;
-            self.best_checksum = Some(checksum);
-            return Ok(None);
+    /// Keeps the best model; the reason to stop when the score has not risen for too long, or when no
+    /// hidden unit says anything any more.
+    fn judge(&mut self, view: &View<'_>, found: &Measurements) -> Result<Option<String>, Error> {
+        let (epochs, steps) = view.before();
+        let (epoch, step) = (epochs + view.epoch(), steps + view.report.step);
+        let (writer, about) = (&mut self.writer, &self.recording.about);
+        if self.validated.is_best(found, epoch) {
+            let about = About { step, epoch, ..about.clone() };
+            self.validated.keep(writer.save_best(&Model { body: view.body(), about })?);
         }
-        let patience = self.recording.patience;
-        let late = |patience| self.best.is_late(score.name.as_str(), view.epoch(), patience);
-        Ok(patience.and_then(late))
+        let n_hidden = view.watched().map_or(0, |w| idle::n_binary_hidden(w.sampler.machine()));
+        if let Some(what) = self.idle.look(found, n_hidden, epoch) {
+            writer.append(&Event::Warning { epoch, what: what.clone() })?;
+            self.note = Some(what);
+        }
+        let Some(patience) = self.recording.patience else { return Ok(None) };
+        Ok(self.validated.is_late(found, epoch, patience).or_else(|| self.idle.is_hopeless(epoch)))
     }
 }
 
@@ -250,13 +246,17 @@ fn finite(
 impl Observer for Recorder<'_, '_> {
     fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         self.follow_stage(view.stage())?;
+        if let Some(Rollback { acceptance, rate_factor }) = view.report.rollback {
+            let (step, seconds) = (view.before().1 + view.report.step, self.seconds());
+            self.writer.append(&Event::RolledBack { step, acceptance, rate_factor, seconds })?;
+        }
         Ok(ControlFlow::Continue(()))
     }
 
     fn epoch_ended(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         let (event, found) = self.event(view)?;
         self.writer.append(&event)?;
-        let late = self.follow_best(view, &found)?;
+        let late = self.judge(view, &found)?;
         if !found.is_empty() {
             self.measurements = found;
             let ((epochs, steps), body) = (view.before(), view.body());
@@ -320,6 +320,10 @@ impl Observer for Recorder<'_, '_> {
         self.save(learner, checkpoint)
     }
 
+    fn note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+
     fn summary(&self) -> String {
         let shown = SHOWN.iter().filter_map(|name| Some((name, self.measurements.value(name)?)));
         let words = shown.take(2).map(|(name, value)| format!("{name} {value:.3}"));
@@ -331,9 +335,8 @@ impl Observer for Recorder<'_, '_> {
     }
 
     fn import(&mut self, state: &Value) {
-        let best = state["best"].as_f64().zip(state["best_epoch"].as_u64());
-        self.best.set(best);
-        self.best_checksum = state["best_checksum"].as_str().map(str::to_owned);
+        self.validated = Validated::import(state);
+        self.idle = Idle::import(state);
         self.seconds_before = state["seconds"].as_f64().unwrap_or(0.0);
     }
 }
@@ -360,7 +363,7 @@ impl RunWriter {
                 if let Some(state) = checkpoint.observers.get(RECORDER) {
                     recorder.import(state);
                 }
-                if let Some(lost) = recorder.lost_best() {
+                if let Some(lost) = recorder.validated.lost(recorder.writer.directory()) {
                     listener.note(&lost);
                 }
             }
@@ -368,19 +371,47 @@ impl RunWriter {
         let stop = drive(learner, &mut [&mut recorder], listener)?;
         let seconds = recorder.started.elapsed().as_secs_f64();
         let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
-        let best_epoch = recorder.best.found().map(|b| b.1);
+        let validated = std::mem::take(&mut recorder.validated);
         let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
+        let epochs = model.about.epoch;
         let (measurements, good) = (recorder.measurements, recorder.good);
         if let Stop::Diverged(_) = stop {
             // The checkpoint before the first step is there at least.
             let saved = || Ok(self.directory().last_checkpoint()?.map(|saved| saved.model()));
             let good = good.map_or_else(saved, |good| Ok::<_, Error>(Some(good)))?;
             model = good.unwrap_or(model);
+        } else if stop != Stop::Cancelled {
+            model = validated.result(self.directory(), model, listener);
         }
         if stop != Stop::Cancelled {
             self.finish(&model)?;
         }
-        Ok(Recorded { stop, model, seconds, measurements, best_epoch })
+        Ok(Recorded { stop, model, epochs, seconds, measurements, best: validated.best() })
+    }
+
+    /// Writes the result of a run that was killed between its last checkpoint and the model.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to write.
+    pub fn conclude(
+        &mut self,
+        saved: &SavedCheckpoint,
+        listener: &mut dyn Listener,
+    ) -> Result<Recorded, Error> {
+        let (validated, last) = (saved.validated(), saved.model());
+        let epochs = last.about.epoch;
+        let model = validated.result(self.directory(), last, listener);
+        self.finish(&model)?;
+        Ok(Recorded { epochs, best: validated.best(), ..Recorded::of(model) })
+    }
+}
+
+impl Recorded {
+    /// A run that had ended before.
+    pub fn of(model: Model) -> Self {
+        let (epochs, measurements) = (model.about.epoch, Measurements::default());
+        Self { stop: Stop::Finished, model, epochs, seconds: 0.0, measurements, best: None }
     }
 }
 
@@ -389,5 +420,15 @@ impl SavedCheckpoint {
     pub fn has_ended(&self) -> bool {
         let state = self.checkpoint.observers.get(RECORDER);
         state.is_some_and(|state| state["ended"] == Value::Bool(true))
+    }
+
+    /// Which model of the run was the best so far.
+    fn validated(&self) -> Validated {
+        self.checkpoint.observers.get(RECORDER).map(Validated::import).unwrap_or_default()
+    }
+
+    /// The best score on the validation data so far.
+    pub fn best(&self) -> Option<BestScore> {
+        self.validated().best()
     }
 }

@@ -126,6 +126,11 @@ impl<'a> Collapsed<'a> {
         self.pairs.is_empty()
     }
 
+    /// The free layers that are not summed out.
+    pub(crate) fn kept(&self) -> &[LayerId] {
+        &self.kept
+    }
+
     /// $\ln Z$ of the base over the free layers, in one row.
     pub(crate) fn base_log_partition(&self, row: usize) -> f64 {
         let free = self.summed.iter().chain(&self.kept);

@@ -5,6 +5,7 @@ use super::mean_field::visit_means;
 use super::{Clamp, Convergence, MeanField, Sampler};
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
+use rayon::prelude::*;
 
 /// How the means of the free units were found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +36,28 @@ impl Sampler {
             return Ok(Inference::Exact);
         }
         self.mean_field(clamp, x, settings).map(Inference::MeanField)
+    }
+
+    /// The mean of each unit of layer `l` given the values of all others, row by row; also where units
+    /// of the layer see each other.
+    ///
+    /// # Errors
+    ///
+    /// If the state does not fit the machine.
+    pub(crate) fn unit_means(&self, x: &mut State, l: LayerId) -> Result<Vec<f64>, Error> {
+        x.check(self.graph())?;
+        let machine = self.machine();
+        let mut theta = if machine.has_lateral(l) {
+            let rows = (0..x.n_rows()).into_par_iter().map(|row| machine.theta(l, x, row));
+            rows.collect::<Result<Vec<_>, Error>>()?.concat()
+        } else {
+            self.natural_parameters(x, l)
+        };
+        let layer = machine.layer(l);
+        for theta in theta.chunks_exact_mut(layer.len()) {
+            layer.units.mean_in_place(theta, layer.own());
+        }
+        Ok(theta)
     }
 
     /// A copy of `x` with the free units of `layers`, which must not see each other, at their means

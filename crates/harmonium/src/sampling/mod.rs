@@ -8,28 +8,39 @@
 
 mod ancestral;
 mod annealing;
+mod bennett;
+mod bridge;
 mod chains;
+mod clusters;
 mod collapsed;
 mod fast_mean_field;
 mod gibbs;
 mod inference;
 mod labelled;
 mod lateral_bits;
+mod marginal;
 mod mean_field;
 mod packed;
 mod sampler;
 mod tempering;
+mod trajectory;
 mod walk;
 
 pub use crate::machine::Clamp;
 pub use ancestral::{DbnSampler, DbnState, Pass};
 pub use chains::{Chains, independent};
+pub use clusters::Clusters;
 pub use inference::{Inference, posterior_factorises};
-pub use labelled::{Label, TopSums};
+pub use labelled::{ClassSums, Label};
 pub use mean_field::{Convergence, MeanField};
 pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};
+pub use trajectory::TrackedLogPartition;
 
 pub(crate) use ancestral::Way;
+pub(crate) use bennett::bennett;
+pub(crate) use bridge::Bridge;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use inference::free_layers;
+pub(crate) use labelled::normalise;
+pub(crate) use trajectory::{Extent, Rung, Trajectory};

@@ -11,7 +11,7 @@ use super::gibbs::sample_sweeps;
 use super::walk::{Heat, Walk};
 use super::{Clamp, Sampler};
 use crate::error::Error;
-use crate::machine::{Base, Layer, LayerId, Machine, State, check_memory};
+use crate::machine::{Base, Layer, Machine, State, check_memory};
 use harmonium_kernels::random::{Site, Stream};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -55,6 +55,8 @@ enum End {
 pub struct Tempering {
     betas: Vec<f64>,
     base: Base,
+    /// What is held in each row.
+    clamp: Clamp,
     /// Row `ladder * n_betas + k` is at `betas[k]`.
     replicas: State,
     row_betas: Vec<f64>,
@@ -99,6 +101,7 @@ impl Tempering {
         let replicas = independent(machine, &base, n_ladders * betas.len(), stream)?;
         let traveller = |replica| Traveller { replica, last_end: None };
         let mut ladders = Self {
+            clamp: Clamp::none(),
             travellers: (0..replicas.n_rows()).map(traveller).collect(),
             round_trips: 0,
             row_betas: betas.repeat(n_ladders),
@@ -110,6 +113,55 @@ impl Tempering {
         };
         ladders.note_ends();
         Ok(ladders)
+    }
+
+    /// Ladders with part of each held: one for each row of `held`, at whose values the units stay
+    /// that `clamp` holds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tempering::new`], and if clamp or state do not fit the machine.
+    pub fn holding(
+        machine: &Machine,
+        (held, clamp): (&State, &Clamp),
+        betas: &[f64],
+        base: Base,
+        stream: Stream,
+    ) -> Result<Self, Error> {
+        held.check(machine)?;
+        clamp.check(machine, held.n_rows())?;
+        let mut ladders = Self::new(machine, held.n_rows(), betas, base, stream)?;
+        let n = betas.len();
+        let of: Vec<usize> = (0..ladders.replicas.n_rows()).map(|row| row / n).collect();
+        ladders.replicas.hold(machine, clamp, held, &of)?;
+        ladders.clamp = clamp.select_rows(&of);
+        Ok(ladders)
+    }
+
+    /// The same ladders over other temperatures, each replica started from one that stood nearby.
+    /// Counts begin anew.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tempering::new`].
+    pub(crate) fn over(&self, machine: &Machine, betas: &[f64]) -> Result<Self, Error> {
+        let (n, m) = (self.betas.len(), betas.len());
+        let n_ladders = self.replicas.n_rows() / n;
+        let mut ladders = Self::new(machine, n_ladders, betas, self.base.clone(), Stream::new(0))?;
+        let near = |k: usize| {
+            let far = |j: &usize| (self.betas[*j] - betas[k]).abs();
+            (0..n).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(0)
+        };
+        let near: Vec<usize> = (0..m).map(near).collect();
+        let from: Vec<usize> = (0..n_ladders * m).map(|row| row / m * n + near[row % m]).collect();
+        ladders.replicas = self.replicas.select_rows(&from);
+        ladders.clamp = self.clamp.select_rows(&from);
+        Ok(ladders)
+    }
+
+    /// What is held in each row of the replicas.
+    pub(crate) fn clamp(&self) -> &Clamp {
+        &self.clamp
     }
 
     /// `n` inverse temperatures, evenly from 0 to 1.
@@ -188,10 +240,9 @@ impl Tempering {
     ) -> Result<(), Error> {
         let (machine, engine) = (sampler.machine(), sampler.engine());
         self.replicas.check(machine)?;
-        let clamp = Clamp::none();
         for sweep in 0..n_sweeps {
             let heat = Heat::Mixed { base: &self.base, betas: &self.row_betas };
-            let walk = Walk { engine, clamp: &clamp, heat, step: 1.0 };
+            let walk = Walk { engine, clamp: &self.clamp, heat, step: 1.0 };
             sample_sweeps(walk, &mut self.replicas, sweep..sweep + 1, stream.fork(0));
             let x = &self.replicas;
             let differences: Vec<f64> = (0..x.n_rows())
@@ -274,14 +325,9 @@ impl Tempering {
     ///
     /// If memory ends.
     pub fn targets(&self, machine: &Machine) -> Result<State, Error> {
+        self.replicas.check(machine)?;
         let n = self.betas.len();
-        let mut out = State::zeros(machine, self.replicas.n_rows() / n)?;
-        for l in machine.layer_ids() {
-            for ladder in 0..out.n_rows() {
-                let values: &[f64] = self.replicas.row(l, ladder * n + n - 1);
-                out.set_row(LayerId(l.0), ladder, values)?;
-            }
-        }
-        Ok(out)
+        let last: Vec<usize> = (0..self.replicas.n_rows() / n).map(|k| k * n + n - 1).collect();
+        Ok(self.replicas.select_rows(&last))
     }
 }

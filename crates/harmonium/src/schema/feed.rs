@@ -135,6 +135,26 @@ impl<'d> Feed<'d> {
         Ok(self)
     }
 
+    /// The feed itself, if every visible layer is filled, or all but the label: what a score that sums
+    /// the label out needs.
+    ///
+    /// # Errors
+    ///
+    /// Says which columns there are too few of.
+    pub fn filled_but_for_labels(self) -> Result<Self, Error> {
+        if !self.lacks_labels_alone() {
+            self.inlets.check_filled()?;
+        }
+        Ok(self)
+    }
+
+    /// Whether every visible layer is filled but that of the labels.
+    pub fn lacks_labels_alone(&self) -> bool {
+        let mut free = self.inlets.layers.iter().filter(|i| i.from == Origin::Nothing);
+        let only = free.next().is_some_and(|i| i.name == super::LABELS);
+        only && self.inlets.layers.len() > 1 && free.next().is_none()
+    }
+
     /// The data.
     pub fn data(&self) -> &Dataset {
         &self.data

@@ -360,11 +360,14 @@ fn planned<'d>(
 /// If the rule has none, or a setting is out of range.
 pub(super) fn check_refinement(plan: &Plan) -> Result<(), Error> {
     plan.check()?;
-    if plan.rule == Rule::Exact {
-        let range = "one that samples the top RBM (cd, pcd or pt): the way down starts there";
-        return Err(Error::Setting { name: "rule", value: "exact".into(), range });
-    }
-    Ok(())
+    let refused = match plan.rule {
+        Rule::Exact => "exact",
+        // There is no going back for one of many machines that move together.
+        Rule::Ptt => "ptt",
+        _ => return Ok(()),
+    };
+    let range = "one that samples the top RBM (cd, pcd or pt): the way down starts there";
+    Err(Error::Setting { name: "rule", value: refused.into(), range })
 }
 
 /// The trainer of the top RBM of `dbn` from its first parameters, and what it learns from.

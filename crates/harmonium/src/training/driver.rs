@@ -89,6 +89,7 @@ fn turn(
     let view = View { learner: &*learner, report };
     let mut stop = observe(&view, observers)?;
     tell(&view, observers, listener);
+    observers.iter_mut().filter_map(|o| o.note()).for_each(|note| listener.note(&note));
     if listener.cancelled() && !learner.is_done() {
         stop = stop.or(Some(Stop::Cancelled));
     }

@@ -5,7 +5,7 @@
 //! end: a machine, a stack of stages, a deep belief network.
 
 use crate::error::Error;
-use crate::estimators::Snapshot;
+use crate::estimators::{Estimator, Snapshot};
 use crate::machine::{Machine, State};
 use crate::models::{Body, Dbn};
 use crate::optim::Progress;
@@ -37,6 +37,15 @@ impl fmt::Display for Stage {
     }
 }
 
+/// Training went back to an earlier machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rollback {
+    /// The share of exchanges with the last frozen machine that were accepted.
+    pub acceptance: f64,
+    /// What the learning rate is multiplied with from now on.
+    pub rate_factor: f64,
+}
+
 /// What one update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StepReport {
@@ -50,6 +59,8 @@ pub struct StepReport {
     pub update_ratio: f64,
     /// How mean field went on the data side, if it ran.
     pub convergence: Option<Convergence>,
+    /// Whether it was undone: the machine is then the one that was frozen last.
+    pub rollback: Option<Rollback>,
 }
 
 /// A complete state of training: continuing from it equals never having stopped.
@@ -102,6 +113,8 @@ pub struct Watched<'a> {
     pub sampler: &'a Sampler,
     /// Samples of the model that the rule keeps, if it keeps any.
     pub chains: Option<&'a State>,
+    /// The model side of its gradient: it may know $\ln Z$ on the way.
+    pub model_side: &'a dyn Estimator,
     /// What it learns from, where that is not the data itself: samples of the layer below.
     pub data: Option<&'a Dataset>,
 }

@@ -32,6 +32,8 @@ pub enum MetricName {
     Importance(On),
     /// The mean log-pseudo-likelihood.
     PseudoLikelihood(On),
+    /// A rough log-likelihood of validation data, by quick annealing: it compares the epochs of one run.
+    AnnealedLikelihood,
     /// The mean free energy of data; for deep machines its variational bound.
     FreeEnergy(On),
     /// The mean free energy of the chains that stand for the model.
@@ -40,6 +42,12 @@ pub enum MetricName {
     FreeEnergyGap,
     /// Mean squared distance after one step down and up.
     ReconstructionError,
+    /// $\ln Z$ along the trajectory of frozen machines.
+    TrajectoryLogPartition,
+    /// The share of exchanges with the last frozen machine that are accepted.
+    TrajectoryAcceptance,
+    /// Frozen machines of the trajectory.
+    TrajectoryMachines,
     /// Hidden units that are almost never on.
     DeadUnits,
     /// Hidden units that are almost never off.
@@ -50,7 +58,7 @@ pub enum MetricName {
 
 impl MetricName {
     /// All names but those of callers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::LogLikelihood(On::Train),
         Self::LogLikelihood(On::Valid),
         Self::Bound(On::Train),
@@ -59,11 +67,15 @@ impl MetricName {
         Self::Importance(On::Valid),
         Self::PseudoLikelihood(On::Train),
         Self::PseudoLikelihood(On::Valid),
+        Self::AnnealedLikelihood,
         Self::FreeEnergy(On::Train),
         Self::FreeEnergy(On::Valid),
         Self::ChainsFreeEnergy,
         Self::FreeEnergyGap,
         Self::ReconstructionError,
+        Self::TrajectoryLogPartition,
+        Self::TrajectoryAcceptance,
+        Self::TrajectoryMachines,
         Self::DeadUnits,
         Self::SaturatedUnits,
     ];
@@ -79,11 +91,15 @@ impl MetricName {
             Self::Importance(On::Valid) => "importance.valid",
             Self::PseudoLikelihood(On::Train) => "pseudo_likelihood.train",
             Self::PseudoLikelihood(On::Valid) => "pseudo_likelihood.valid",
+            Self::AnnealedLikelihood => "annealed_likelihood.valid",
             Self::FreeEnergy(On::Train) => "free_energy.train",
             Self::FreeEnergy(On::Valid) => "free_energy.valid",
             Self::ChainsFreeEnergy => "free_energy.chains",
             Self::FreeEnergyGap => "free_energy_gap",
             Self::ReconstructionError => "reconstruction_error",
+            Self::TrajectoryLogPartition => "trajectory.log_partition",
+            Self::TrajectoryAcceptance => "trajectory.acceptance",
+            Self::TrajectoryMachines => "trajectory.machines",
             Self::DeadUnits => "dead_units",
             Self::SaturatedUnits => "saturated_units",
             Self::Other(name) => name,

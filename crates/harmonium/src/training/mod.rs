@@ -25,7 +25,7 @@ pub use driver::{Stop, drive};
 pub use epoch_data::{EpochData, Presented};
 pub use greedy::Pretrained;
 pub use init::initialise;
-pub use learner::{Checkpoint, Learner, Stage, StepReport, Watched};
+pub use learner::{Checkpoint, Learner, Rollback, Stage, StepReport, Watched};
 pub use metric::{Measurement, Measurements, Metric, MetricName, On};
 pub use observer::{Best, EarlyStop, Every, History, Observer, Record, View};
 pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};

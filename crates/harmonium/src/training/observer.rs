@@ -135,6 +135,11 @@ pub trait Observer {
         Ok(())
     }
 
+    /// What those who run the training should hear now, told once.
+    fn note(&mut self) -> Option<String> {
+        None
+    }
+
     /// What it knows by now in a few words, shown beside the progress.
     fn summary(&self) -> String {
         String::new()

@@ -4,7 +4,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
     ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, PseudoLikelihood, Tempered,
+    Persistent, PseudoLikelihood, Tempered, TrajectorySettings, TrajectoryTempered,
 };
 use crate::machine::{Layer, MOST_STEPS, Machine, check_memory};
 use crate::moments::Moments;
@@ -30,6 +30,8 @@ pub enum Rule {
     Cd,
     /// Parallel tempering.
     Pt,
+    /// Trajectory tempering: chains exchange with frozen earlier machines of the training.
+    Ptt,
     /// Enumeration.
     Exact,
     /// Each unit given all the others, for fully visible machines.
@@ -103,10 +105,19 @@ pub struct Plan {
     pub posterior: Posterior,
     /// Sweeps of the model side per step.
     pub k: Schedule,
-    /// Chains of the model side (PCD and PT).
+    /// Chains of the model side (PCD, PT and PTT).
     pub chains: usize,
     /// Temperatures of each chain (PT).
     pub replicas: usize,
+    /// Samples of each frozen machine (PTT); ten times the chains unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservoir: Option<usize>,
+    /// Acceptance below which a machine is frozen (PTT); 0.3 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze_below: Option<f64>,
+    /// Acceptance below which training goes back to the last frozen machine (PTT); 0.1 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback_below: Option<f64>,
     /// How gradients become updates.
     pub optimizer: OptimizerKind,
     /// The learning rate before decay.
@@ -178,6 +189,9 @@ impl Default for Plan {
             k: Schedule::Constant(1.0),
             chains: 100,
             replicas: 10,
+            reservoir: None,
+            freeze_below: None,
+            rollback_below: None,
             optimizer: OptimizerKind::Sgd,
             learning_rate: 0.01,
             decay: Schedule::Linear { from: 1.0, to: 0.01 },
@@ -207,7 +221,7 @@ impl Plan {
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
-    pub const KEYS: [&'static str; 27] = [
+    pub const KEYS: [&'static str; 30] = [
         "seed",
         "precision",
         "epochs",
@@ -219,6 +233,9 @@ impl Plan {
         "k",
         "chains",
         "replicas",
+        "reservoir",
+        "freeze-below",
+        "rollback-below",
         "optimizer",
         "learning-rate",
         "decay",
@@ -307,7 +324,21 @@ impl Plan {
         if self.rule == Rule::Pt && !(2..=MOST_STEPS).contains(&self.replicas) {
             return wrong("replicas", self.replicas.to_string(), "from 2 to 10^15");
         }
-        Ok(())
+        if let Some(n) = self.reservoir.filter(|n| *n > MOST_STEPS) {
+            return wrong("reservoir", n.to_string(), "at most 10^15");
+        }
+        if self.rule == Rule::Ptt { self.trajectory().check() } else { Ok(()) }
+    }
+
+    /// The settings of trajectory tempering.
+    fn trajectory(&self) -> TrajectorySettings {
+        let usual = TrajectorySettings::of(self.chains);
+        TrajectorySettings {
+            chains: self.chains,
+            reservoir: self.reservoir.unwrap_or(usual.reservoir),
+            freeze_below: self.freeze_below.unwrap_or(usual.freeze_below),
+            retreat_below: self.rollback_below.unwrap_or(usual.retreat_below),
+        }
     }
 
     /// Whether steps can be made inside the engine: samples on both sides, momentum and weight decay,
@@ -315,7 +346,7 @@ impl Plan {
     pub(super) fn learns_in_engine(&self, machine: &Machine, rows: Completeness) -> bool {
         let clamp = Clamp::visible(machine);
         let closed = rows == Completeness::Whole && posterior_factorises(machine, &clamp);
-        let sampled = matches!(self.rule, Rule::Pcd | Rule::Cd)
+        let sampled = matches!(self.rule, Rule::Pcd | Rule::Cd | Rule::Ptt)
             && (self.posterior != Posterior::Exact || closed);
         let plain = self.optimizer == OptimizerKind::Sgd
             && self.sparsity_target.is_none()
@@ -351,12 +382,20 @@ impl Plan {
         let copies = match self.rule {
             Rule::Pcd => 2.0,
             Rule::Pt => self.replicas as f64 + 1.0,
+            Rule::Ptt => 2.0 + self.trajectory().reservoir as f64 / self.chains as f64,
             _ => return Ok(()),
         };
         let entries: usize = machine.layers().iter().map(Layer::len).sum();
         let bytes = self.chains as f64 * copies * entries as f64 * 8.0;
         check_memory(bytes, || match self.rule {
             Rule::Pt => format!("{} chains of {} replicas", self.chains, self.replicas),
+            Rule::Ptt => {
+                format!(
+                    "{} chains and {} samples of each frozen machine",
+                    self.chains,
+                    self.trajectory().reservoir
+                )
+            }
             _ => format!("{} chains", self.chains),
         })
     }
@@ -390,6 +429,10 @@ impl Plan {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
+            Rule::Ptt => {
+                let arithmetic = self.arithmetic(machine, rows);
+                Box::new(TrajectoryTempered::new(self.trajectory(), arithmetic)?)
+            }
             Rule::Exact => Box::new(ExactModel),
             Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
         };
@@ -415,6 +458,9 @@ mod tests {
             sparsity_target: Some(0.1),
             max_norm: Some(1.0),
             clip: Some(1.0),
+            reservoir: Some(500),
+            freeze_below: Some(0.4),
+            rollback_below: Some(0.2),
             ..Plan::default()
         };
         let written = serde_json::to_value(everything).unwrap();

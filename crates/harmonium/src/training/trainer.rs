@@ -2,12 +2,12 @@
 
 use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
-use super::learner::{Checkpoint, Learner, StepReport, Watched};
+use super::learner::{Checkpoint, Learner, Rollback, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::{Completeness, Plan, Rule};
 use crate::engine::{Arithmetic, EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
 use crate::error::Error;
-use crate::estimators::{Context, Deferred, Deferring, Snapshot};
+use crate::estimators::{Context, Deferred, Deferring, Retreat, Snapshot};
 use crate::exact;
 use crate::machine::{Batch, LayerId, Machine, Role};
 use crate::models::Body;
@@ -241,7 +241,12 @@ impl<'d> Trainer<'d> {
 
     /// The machine as it is now, with what belongs to it.
     pub(super) fn current(&self) -> Watched<'_> {
-        Watched { sampler: &self.sampler, chains: self.negative.chains(), data: None }
+        Watched {
+            sampler: &self.sampler,
+            chains: self.negative.chains(),
+            model_side: self.negative.as_ref(),
+            data: None,
+        }
     }
 
     /// Where the run is.
@@ -266,7 +271,7 @@ impl<'d> Trainer<'d> {
     /// One update without the machine: both sides go to the engine as they are.
     fn step_in_engine(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        let rate = self.plan.learning_rate * self.plan.decay.at(progress);
+        let rate = self.rate(progress);
         let last = self.batches_done + 1 == self.batches_per_epoch();
         let rates = StepRates {
             rate,
@@ -319,6 +324,24 @@ impl<'d> Trainer<'d> {
         self.finish_step(progress, rate, gradient_norm, update_ratio)
     }
 
+    /// The learning rate of a step.
+    fn rate(&self, progress: Progress) -> f64 {
+        self.plan.learning_rate * self.plan.decay.at(progress) * self.negative.caution()
+    }
+
+    /// Goes back to an earlier machine, at rest, if the model side asks for it.
+    fn follow_retreat(&mut self) -> Option<Rollback> {
+        let Retreat { machine, acceptance } = self.negative.retreat()?;
+        let machine = machine.clone();
+        self.sampler.set_machine(machine);
+        let graph = self.sampler.graph();
+        self.optimizer = self.plan.optimizer(graph);
+        let momentum = self.plan.momentum.range().1 > 0.0;
+        let packed = self.sampler.engine().packed().filter(|_| self.learner.is_some());
+        self.learner = packed.map(|packed| EngineLearner::new(packed, momentum));
+        Some(Rollback { acceptance, rate_factor: self.negative.caution() })
+    }
+
     /// The error of a parameter that is too large to go on with.
     fn ran_away(progress: Progress) -> Error {
         let what = "a parameter, or its square, became a number that is not finite".into();
@@ -361,6 +384,7 @@ impl<'d> Trainer<'d> {
             gradient_norm,
             update_ratio,
             convergence,
+            rollback: None,
         })
     }
 
@@ -379,7 +403,7 @@ impl<'d> Trainer<'d> {
         }
         self.follow_activity(&means);
         let centered_mean = self.centered_mean(&means);
-        let rate = self.plan.learning_rate * self.plan.decay.at(progress);
+        let rate = self.rate(progress);
         let ascent = Ascent {
             penalties: &self.penalties,
             activity: &self.activity,
@@ -469,8 +493,16 @@ fn recenter(machine: &mut Machine, means: &[Vec<f64>], rate: f64) -> Result<(), 
 
 impl Learner for Trainer<'_> {
     fn step(&mut self) -> Result<StepReport, Error> {
+        if self.reduce.is_some() && self.plan.rule == Rule::Ptt {
+            let range =
+                "pcd, cd or pt where several learners average: each would go back by itself";
+            return Err(Error::Setting { name: "rule", value: "ptt".into(), range });
+        }
         self.present();
-        if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() }
+        let mut report =
+            if self.learner.is_some() { self.step_in_engine()? } else { self.step_by_moments()? };
+        report.rollback = self.follow_retreat();
+        Ok(report)
     }
 
     fn progress(&self) -> Progress {

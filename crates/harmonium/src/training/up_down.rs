@@ -253,7 +253,7 @@ impl<'d> UpDown<'d> {
             self.shuffle();
         }
         let step = progress.step + 1;
-        Ok(StepReport { step, learning_rate, gradient_norm, update_ratio, convergence: None })
+        Ok(StepReport { step, learning_rate, gradient_norm, update_ratio, ..StepReport::default() })
     }
 
     /// The rows of the batch under way.

@@ -199,6 +199,10 @@ fn data_that_does_not_fit_is_refused_before_training() {
         Plan { offset_rate: 2.0, ..Plan::default() },
         Plan { sparsity_target: Some(7.0), ..Plan::default() },
         Plan { rule: Rule::Pt, replicas: 1, ..Plan::default() },
+        Plan { rule: Rule::Ptt, reservoir: Some(99), ..Plan::default() },
+        Plan { rule: Rule::Ptt, freeze_below: Some(1.0), ..Plan::default() },
+        Plan { rule: Rule::Ptt, rollback_below: Some(0.3), ..Plan::default() },
+        Plan { rule: Rule::Ptt, reservoir: Some(usize::MAX), ..Plan::default() },
     ] {
         assert!(matches!(refuse(&good, &plan), Error::Setting { .. }), "{plan:?}");
     }

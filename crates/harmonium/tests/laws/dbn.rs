@@ -10,7 +10,7 @@ use harmonium::models::{Dbn, Directed, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
 use harmonium::random::{Site, Stream};
-use harmonium::sampling::{Clamp, DbnSampler, DbnState, Label, Pass, TopSums};
+use harmonium::sampling::{Clamp, ClassSums, DbnSampler, DbnState, Label, Pass};
 use harmonium::training::{
     DbnLearner, DbnShape, EpochData, Learner, Plan, Rule, Stack, Trainer, UpDown, drive,
     initialise, sleep_gradient, train, wake_gradient,
@@ -365,7 +365,7 @@ fn real_values_have_a_density_and_a_precision_that_is_learned() {
 #[test]
 fn sums_over_labels_are_exact() {
     for (name, dbn) in networks() {
-        let sums = TopSums::new(&dbn).unwrap();
+        let sums = ClassSums::of_top(&dbn).unwrap();
         let top = dbn.top();
         let rows = all_values(top.layer(Dbn::BELOW_TOP));
         let mut x = State::zeros(top, rows.len()).unwrap();
@@ -406,7 +406,7 @@ fn sums_over_labels_are_exact() {
 #[test]
 fn classes_are_averaged_over_the_recognition_distribution() {
     let (_, dbn) = networks().pop().unwrap();
-    let sums = TopSums::new(&dbn).unwrap();
+    let sums = ClassSums::of_top(&dbn).unwrap();
     let v = vec![1.0, 0.0, 1.0];
     let mut expected = [0.0; 3];
     for (path, _, q) in paths(&dbn, &v) {
@@ -417,7 +417,7 @@ fn classes_are_averaged_over_the_recognition_distribution() {
     }
     let data = dataset(&[v]);
     let drawn: Vec<Vec<f64>> = (0..2000)
-        .map(|s| score::class_probabilities(&dbn, &data, 1, Stream::new(s)).unwrap())
+        .map(|s| score::class_draws(&dbn, &data, 1, Stream::new(s)).unwrap().means)
         .collect();
     for (y, e) in expected.into_iter().enumerate() {
         let found: Vec<f64> = drawn.iter().map(|d| d[y]).collect();
@@ -425,7 +425,7 @@ fn classes_are_averaged_over_the_recognition_distribution() {
     }
     let (_, alone) = networks().swap_remove(0);
     let data = dataset(&[vec![0.0; 4]]);
-    assert!(score::class_probabilities(&alone, &data, 1, Stream::new(0)).is_err());
+    assert!(score::class_draws(&alone, &data, 1, Stream::new(0)).is_err());
 }
 
 fn bars() -> Dataset {

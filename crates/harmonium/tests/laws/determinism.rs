@@ -73,7 +73,7 @@ fn looking_at_the_machine_does_not_change_it() {
 
 #[test]
 fn training_gives_the_same_bits_on_1_2_and_7_threads() {
-    for rule in [Rule::Pcd, Rule::Cd, Rule::Pt] {
+    for rule in [Rule::Pcd, Rule::Cd, Rule::Pt, Rule::Ptt] {
         for precision in [Numbers::F64, Numbers::F32, Numbers::I16] {
             let one = on_threads(1, || bits(&trained(rule, precision)));
             for n in [2, 7] {

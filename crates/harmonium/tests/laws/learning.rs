@@ -7,7 +7,7 @@ use crate::statistics::assert_mean;
 use harmonium::engine::Arithmetic;
 use harmonium::estimators::{
     ClampedGibbs, Context, Contrastive, Estimator, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, PseudoLikelihood, Side, Tempered,
+    Persistent, PseudoLikelihood, Side, Tempered, TrajectorySettings, TrajectoryTempered,
 };
 use harmonium::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use harmonium::evaluation::{baseline, likelihood};
@@ -59,6 +59,10 @@ fn moments_of(
     let mut moments = Moments::zeros(machine);
     estimator.estimate(&context).unwrap().add_to(machine, 1.0, &mut moments);
     moments
+}
+
+fn trajectory(chains: usize) -> TrajectoryTempered {
+    TrajectoryTempered::new(TrajectorySettings::of(chains), Arithmetic::F64).unwrap()
 }
 
 #[test]
@@ -134,6 +138,7 @@ fn sampling_estimators_agree_with_exact_ones() {
         let mut sides: Vec<(&str, Box<dyn Estimator>, &Moments)> = vec![
             ("gibbs", Box::new(ClampedGibbs::new(40)), &posterior),
             ("pt", Box::new(Tempered::new(8, 4).unwrap()), &model),
+            ("ptt", Box::new(trajectory(40)), &model),
         ];
         for (which, estimator, exact) in &mut sides {
             // Independent repetitions: the first steps of a tempered ladder are left out.
@@ -197,6 +202,7 @@ fn particles_weigh_one_whatever_their_number() {
             Box::new(Contrastive::default()),
             Box::new(Persistent::new(7).unwrap()),
             Box::new(Tempered::new(5, 3).unwrap()),
+            Box::new(trajectory(5)),
         ];
         for estimator in &mut sides {
             let kind = estimator.name();
@@ -320,11 +326,11 @@ fn opposites(machine: &Machine, n_rows: usize) -> Dataset {
 /// Two patterns: no model can do better than ln(1/2).
 #[test]
 fn every_rule_trains_every_machine() {
-    let sampled = [Rule::Pcd, Rule::Pt, Rule::Cd];
+    let sampled = [Rule::Pcd, Rule::Pt, Rule::Cd, Rule::Ptt];
     for (m, (name, machine)) in all().into_iter().enumerate() {
         let gaussian = machine.layers().iter().any(|l| !l.units.is_finite());
         // In the default run machines take turns with the rules that sample.
-        for &rule in [Rule::Exact].iter().chain(extent(&sampled[m % 3..][..1], &sampled)) {
+        for &rule in [Rule::Exact].iter().chain(extent(&sampled[m % 4..][..1], &sampled)) {
             // The chains of contrastive divergence are the samples: two would be noise.
             let data = opposites(&machine, if rule == Rule::Cd { 40 } else { 2 });
             let plan = Plan {
@@ -553,7 +559,7 @@ fn training_beats_independent_units() {
 fn resuming_equals_never_having_stopped() {
     for (name, machine) in all() {
         let data = rows(&machine, &some_states(&machine, 11, 58));
-        for rule in [Rule::Pcd, Rule::Pt, Rule::Cd] {
+        for rule in [Rule::Pcd, Rule::Pt, Rule::Cd, Rule::Ptt] {
             for optimizer in [OptimizerKind::Sgd, OptimizerKind::Adam] {
                 let plan = Plan {
                     rule,

@@ -12,9 +12,13 @@
 )]
 
 mod bad_input;
+mod baselines;
+mod classify;
+mod clusters;
 mod dbn;
 mod determinism;
 mod diagnostics;
+mod elimination;
 mod energy;
 mod exact_rows;
 mod exact_sums;
@@ -29,6 +33,7 @@ mod log_partition;
 mod machines;
 mod model;
 mod model_dbn;
+mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
@@ -40,5 +45,6 @@ mod sampling;
 mod scores;
 mod statistics;
 mod tables;
+mod trajectory;
 mod two_sample;
 mod verbs;

@@ -25,7 +25,7 @@ fn top_with_class(dbn: &Dbn, below: &[f64], class: usize) -> f64 {
 }
 
 /// $p(v, y)$ of a network with labels, summed over all paths.
-fn joint(dbn: &Dbn, v: &[f64], class: usize) -> f64 {
+pub(crate) fn joint(dbn: &Dbn, v: &[f64], class: usize) -> f64 {
     let top = dbn.directed().len();
     let of = |(path, _, _): &(Vec<Vec<f64>>, f64, f64)| {
         let down = dbn.directed().iter().enumerate().map(|(l, part)| {
@@ -43,7 +43,7 @@ fn with_classes(dbn: Dbn) -> Model {
     model
 }
 
-fn labelled() -> Dbn {
+pub(crate) fn labelled() -> Dbn {
     networks().into_iter().find(|(name, _)| *name == "labels").unwrap().1
 }
 
@@ -66,7 +66,14 @@ fn samples_have_the_probabilities_of_the_network() {
         assert_distributed(name, &counts(&states, &samples), &p);
         // Means given the hidden units average to the same marginals.
         let arithmetic = Some(Arithmetic::F64);
-        let drawing = Drawing { n: 3000, sweeps: 60, seed: 2, show: Show::Means, arithmetic };
+        let drawing = Drawing {
+            n: 3000,
+            sweeps: Some(60),
+            seed: 2,
+            show: Show::Means,
+            arithmetic,
+            ..Drawing::default()
+        };
         let means = model.freely().draw(&drawing, &mut Silent).unwrap().values;
         for c in 0..dbn.layer(0).len() {
             let expected: f64 = states.iter().zip(&p).map(|(v, p)| v[c] * p).sum();

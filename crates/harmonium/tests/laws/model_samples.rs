@@ -13,7 +13,7 @@ use harmonium::{Dataset, Error, Model, Sweeps, exact};
 use ndarray::{Array2, Axis};
 
 /// How often each state of the visible units comes up, in the order of `states`.
-fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64> {
+pub(crate) fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64> {
     let mut counts = vec![0.0; states.len()];
     for row in rows.rows() {
         let row = row.to_vec();
@@ -25,7 +25,11 @@ fn counts(machine: &Machine, states: &[Vec<f64>], rows: &Array2<f64>) -> Vec<f64
 }
 
 /// The visible states that agree with what is held, and their exact probabilities.
-fn visible_states(machine: &Machine, clamp: &Clamp, x: &State) -> (Vec<Vec<f64>>, Vec<f64>) {
+pub(crate) fn visible_states(
+    machine: &Machine,
+    clamp: &Clamp,
+    x: &State,
+) -> (Vec<Vec<f64>>, Vec<f64>) {
     let all = exact::states(machine, clamp, x, 0).unwrap();
     let of = exact::probabilities(machine, &all).unwrap();
     let (mut states, mut p): (Vec<Vec<f64>>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -130,7 +134,14 @@ fn shown_means_are_those_given_exactly_drawn_hidden_states() {
         }
         let model = Model::from(machine.clone());
         let arithmetic = Some(Arithmetic::F64);
-        let drawing = Drawing { n: N, sweeps: 60, seed: 9, show: Show::Means, arithmetic };
+        let drawing = Drawing {
+            n: N,
+            sweeps: Some(60),
+            seed: 9,
+            show: Show::Means,
+            arithmetic,
+            ..Drawing::default()
+        };
         let drawn = model.freely().draw(&drawing, &mut Silent).unwrap().values;
         let mut counts = vec![0.0; means.len()];
         for row in drawn.rows() {
@@ -166,7 +177,14 @@ fn samples_of_a_class_have_its_probabilities() {
 fn means_of_a_class_are_means_and_its_label_stays() {
     for (name, model) in labelled_machines() {
         let arithmetic = Some(Arithmetic::F64);
-        let drawing = Drawing { n: 500, sweeps: 60, seed: 6, show: Show::Means, arithmetic };
+        let drawing = Drawing {
+            n: 500,
+            sweeps: Some(60),
+            seed: 6,
+            show: Show::Means,
+            arithmetic,
+            ..Drawing::default()
+        };
         let drawn = model.of_class("b").unwrap().draw(&drawing, &mut Silent).unwrap().values;
         let machine = model.top();
         let mut one = State::zeros(machine, 1).unwrap();
@@ -257,7 +275,14 @@ fn means_of_given_rows_average_to_the_conditional_means() {
         let model = Model::from(machine.clone());
         let given = model.given(&holed.data(&machine, 1), None).unwrap();
         let arithmetic = Some(Arithmetic::F64);
-        let drawing = Drawing { n: N, sweeps: 60, seed: 7, show: Show::Means, arithmetic };
+        let drawing = Drawing {
+            n: N,
+            sweeps: Some(60),
+            seed: 7,
+            show: Show::Means,
+            arithmetic,
+            ..Drawing::default()
+        };
         let drawn = given.draw(&drawing, &mut Silent).unwrap().values;
         for row in 0..4 {
             let (clamp, x) = (holed.clamp(&machine, row), holed.state(&machine, row));

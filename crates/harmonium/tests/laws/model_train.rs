@@ -251,7 +251,7 @@ fn answers(model: &Model, data: &Dataset) -> Vec<u64> {
     let mut all: Vec<f64> = Vec::new();
     let mut add = |values: Array2<f64>| all.extend(values.iter());
     add(model.sample(5, Sweeps(10), 3).unwrap());
-    let completing = Completing { sweeps: 10, seed: 4, ..Completing::default() };
+    let completing = Completing { sweeps: Some(10), seed: 4, ..Completing::default() };
     if let Ok(found) = model.complete_with(data, None, &completing, &mut Silent) {
         add(found.values);
     }

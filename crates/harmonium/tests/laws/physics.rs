@@ -4,11 +4,11 @@ use crate::machines::assert_close;
 use crate::statistics::assert_mean;
 use harmonium::engine::Arithmetic;
 use harmonium::exact;
-use harmonium::machine::LayerId;
+use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Role, State};
 use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
 use harmonium::random::Stream;
-use harmonium::sampling::{Chains, Sampler};
-use harmonium::units::log_sum_exp;
+use harmonium::sampling::{Chains, Clamp, Sampler};
+use harmonium::units::{Units, log_sum_exp};
 
 /// $\ln Z$ of the torus by Kaufman's formula (Phys. Rev. 76, 1949), $K$ in both directions.
 fn kaufman(side: usize, k: f64) -> f64 {
@@ -65,6 +65,63 @@ fn larger_tori_have_it_too() {
         let torus = ising_torus(side, k).unwrap();
         let found = exact::log_partition(torus.machine()).unwrap();
         assert!((found - log_z).abs() < 1e-6, "{side}, {k}: {found}");
+    }
+}
+
+/// The library's own closed form against elimination, which knows nothing of it: other weights along
+/// rows and columns, both phases, weights of either sign where sides are even.
+#[test]
+fn tori_of_any_shape_have_the_sum_that_elimination_finds() {
+    for (rows, columns, k1, k2) in [
+        (3, 3, 0.4, 0.4),
+        (3, 8, 0.2, 0.9),
+        (8, 3, 0.2, 0.9),
+        (4, 6, -0.3, 0.5),
+        (6, 4, 0.7, -1.1),
+        (5, 5, 0.440_686_793_509_771_5, 0.440_686_793_509_771_5),
+        (4, 5, 3.0, 0.01),
+        (4, 5, 0.01, 3.0),
+        (4, 4, 40.0, 40.0),
+    ] {
+        let n = rows * columns;
+        let bonds = (0..n).flat_map(|i| {
+            let (r, c) = (i / columns, i % columns);
+            let down = ((r + 1) % rows) * columns + c;
+            let right = r * columns + (c + 1) % columns;
+            [(i.min(down), i.max(down), k1), (i.min(right), i.max(right), k2)]
+        });
+        let layer = Layer::new("spins", Role::Visible, Units::Spin, n).unwrap();
+        let edges = Edges::new(n, bonds).unwrap();
+        let machine = Machine::new(vec![layer], vec![Coupling::sparse(LayerId(0), edges)]).unwrap();
+        let machine = machine.with_constant(0.7).unwrap();
+        let x = State::zeros(&machine, 1).unwrap();
+        let eliminated = exact::log_sums(&machine, &Clamp::none(), &x).unwrap()[0];
+        let found = exact::log_partition(&machine).unwrap();
+        assert_close(eliminated, found, 1e-12, &format!("{rows}x{columns}, {k1}, {k2}"));
+        assert_eq!(exact::cost_of_partition(&machine).unwrap().log2_total, 0.0);
+        // With a field, or a bond of its own, it is another machine.
+        let mut layers = machine.layers().to_vec();
+        layers[0].bias[1] = 0.1;
+        let other = Machine::new(layers, machine.couplings().to_vec()).unwrap();
+        let changed = exact::log_sums(&other, &Clamp::none(), &x).unwrap()[0];
+        assert_close(changed, exact::log_partition(&other).unwrap(), 1e-12, "with a field");
+        assert!((changed - found).abs() > 1e-4);
+    }
+}
+
+/// Large tori at once, in both phases.
+#[test]
+fn large_tori_have_their_known_sums_at_once() {
+    for (side, k, log_z) in [
+        (16, 0.4, 225.228_847),
+        (32, 0.4, 900.478_308),
+        (64, 0.4, 3_601.874_269),
+        (16, 0.2, 188.039_888),
+        (64, 0.2, 3_008.638_207),
+        (200, 0.6, kaufman(200, 0.6)),
+    ] {
+        let found = exact::log_partition(ising_torus(side, k).unwrap().machine()).unwrap();
+        assert!((found - log_z).abs() < 1e-6, "{side}, {k}: {found}, not {log_z}");
     }
 }
 

@@ -7,6 +7,7 @@ mod dbn;
 mod directories;
 mod earlier;
 mod failing_disk;
+mod findings;
 mod folder;
 mod hostile;
 mod machines;

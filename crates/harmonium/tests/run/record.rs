@@ -171,6 +171,74 @@ fn a_machine_with_patience() {
 }
 
 #[test]
+fn the_result_is_the_best_validated_model() {
+    with_patience(|case| {
+        let folder = Folder::new();
+        let path = folder.join("whole");
+        case.start(&path, &mut Silent);
+        let run = RunDirectory::open(&path).unwrap();
+        let (model, best) = (run.model().unwrap().unwrap(), run.best().unwrap().unwrap());
+        let (last, saved) = (run.last_checkpoint().unwrap().unwrap(), &best.about);
+        assert!(model == best && saved.epoch < last.model().about.epoch, "{saved:?}");
+        let found = last.best().unwrap();
+        assert_eq!((found.epoch, found.name.as_str()), (saved.epoch, "log_likelihood.valid"));
+        // A run that was killed before its model was written gets the same.
+        fs::remove_file(path.join("model.safetensors")).unwrap();
+        let mut run = RunDirectory::resume(&path).unwrap();
+        let concluded = run.conclude(&last, &mut Silent).unwrap();
+        assert_eq!((concluded.model, concluded.best), (model, Some(found)));
+    });
+    // Without validation the last model is the result.
+    with_patience(|case| {
+        let case = Case { train: bars(), valid: None, patience: None, training: case.training };
+        let folder = Folder::new();
+        let path = folder.join("whole");
+        case.start(&path, &mut Silent);
+        let run = RunDirectory::open(&path).unwrap();
+        let (model, last) =
+            (run.model().unwrap().unwrap(), run.last_checkpoint().unwrap().unwrap());
+        assert_eq!(model.body, last.model().body);
+        assert!(run.best().unwrap().is_none());
+    });
+}
+
+/// Deep machines and real data have no pseudo-likelihood: a rough likelihood takes its place.
+#[test]
+fn patience_acts_where_there_is_no_pseudo_likelihood() {
+    let plan =
+        Plan { epochs: 30, batch: 6, chains: 5, seed: 5, learning_rate: 0.5, ..Plan::default() };
+    let deep = Dbm::binary(9, &[5, 4]).unwrap().into_machine();
+    let visible = (Units::Gaussian, 9);
+    let real = Rbm::new(visible, (Units::Binary, 14)).unwrap().into_machine();
+    for (name, machine, rate) in [("DBM", deep, 0.5), ("Gaussian", real, 0.05)] {
+        let plan = Plan { learning_rate: rate, ..plan.clone() };
+        let training = as_training(|data, from| {
+            let fresh = started(machine.clone(), data, &plan);
+            Box::new(match from {
+                None => Trainer::new(fresh, data, &plan).unwrap(),
+                Some(saved) => Trainer::resume(&saved.checkpoint, data, &plan).unwrap(),
+            })
+        });
+        let case = Case {
+            train: bars(),
+            valid: Some(held_back()),
+            patience: Some(1),
+            training: &training,
+        };
+        let folder = Folder::new();
+        let path = folder.join("whole");
+        let stop = case.start(&path, &mut Silent);
+        let run = RunDirectory::open(&path).unwrap();
+        let best = run.last_checkpoint().unwrap().unwrap().best().unwrap();
+        assert!(
+            ["annealed_likelihood.valid", "log_likelihood.valid"].contains(&best.name.as_str())
+        );
+        assert_eq!(run.model().unwrap().unwrap().about.epoch, best.epoch, "{name}");
+        assert!(matches!(stop, Stop::Observer(_)), "{name}: {stop:?}");
+    }
+}
+
+#[test]
 fn a_machine_with_pre_training() {
     let plan =
         Plan { epochs: 2, pretrain_epochs: 2, batch: 6, chains: 5, seed: 5, ..Plan::default() };
@@ -252,7 +320,9 @@ fn a_lost_best_model_is_noticed() {
             case.record(&mut run, Some(&saved), &mut notes);
             let told = notes.1.iter().any(|note| note.contains("the best model so far"));
             assert_eq!(told, !says.is_empty(), "{says}: {:?}", notes.1);
-            assert!(notes.1.iter().all(|note| note.contains(says)), "{says}: {:?}", notes.1);
+            let about = |note: &&String| !note.contains("the result is the last one");
+            let mut about = notes.1.iter().filter(about);
+            assert!(about.all(|note| note.contains(says)), "{says}: {:?}", notes.1);
             assert_eq!(events(&whole), events(&path), "{says}: the run itself goes on as it was");
         }
     });

@@ -111,6 +111,7 @@ fn plans() -> Vec<(&'static str, Machine, Plan)> {
             Plan { rule: Rule::Cd, optimizer: OptimizerKind::Adam, k: schedule, ..small.clone() },
         ),
         ("pt, sparse", rbm(), Plan { rule: Rule::Pt, sparsity_target: Some(0.1), ..small.clone() }),
+        ("ptt", rbm(), Plan { rule: Rule::Ptt, learning_rate: 0.5, ..small.clone() }),
         ("dbm", Dbm::binary(9, &[4, 3]).unwrap().into_machine(), small),
     ]
 }

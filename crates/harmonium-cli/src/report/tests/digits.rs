@@ -54,7 +54,7 @@ fn digits_run(epochs: u64) -> Contents {
     let model = training.run(&mut [&mut kept], &mut Silent).unwrap();
     let score = model.score(&valid, Method::Exact).unwrap();
     let score = format!("{:.2} ± {:.2} nats", score.mean, score.data_std_error.unwrap());
-    let Portrait { filters, weights, activities, data_samples, model_samples } =
+    let Portrait { filters, weights, activities, data_samples, model_samples, .. } =
         model.portrait(Some(&data), 0, None, &mut Silent).unwrap();
     let ending = Ending::Finished;
     let evidence = Evidence {
@@ -65,6 +65,7 @@ fn digits_run(epochs: u64) -> Contents {
         model_samples,
         weights,
         activities,
+        ..Evidence::default()
     };
     Contents {
         title: "digits, RBM with 16 hidden units".into(),

@@ -58,6 +58,7 @@ fn full() -> Contents {
         model_samples: (40..70).map(unit).collect(),
         weights: vec![named("visible – hidden", tile(9)), named("hidden1 – <2>", tile(11))],
         activities: vec![named("hidden1", unit(5))],
+        ..Evidence::default()
     };
     Contents {
         title: "a <run> & \"more\"".into(),

@@ -24,6 +24,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Base, Layer, MOST_STEPS, Machine, State, check_memory};
+use crate::progress::{Listener, Work};
 use crate::sampling::{Clamp, Collapsed, Sampler, independent};
 use harmonium_kernels::random::Stream;
 use schedule::Schedule;
@@ -340,8 +341,29 @@ impl Search {
 ///
 /// If the machine cannot be looked at.
 pub fn choose(machine: &Machine) -> Result<Method, Error> {
-    let terms = exact::log2_terms(machine, &Clamp::none(), 1)?;
-    Ok(if Budget::UNASKED.affords(terms) { Method::Exact } else { Method::Sandwich })
+    let affordable = exact::cost_of_partition(machine)?.is_within(Budget::UNASKED);
+    Ok(if affordable { Method::Exact } else { Method::Sandwich })
+}
+
+/// $\ln Z$ by exact sums, telling how far it is.
+pub(crate) fn exactly(
+    machine: &Machine,
+    settings: &Settings,
+    listener: &mut dyn Listener,
+) -> Result<LogPartition, Error> {
+    settings.check()?;
+    exact::check_normalises(machine)?;
+    let found = LogPartition::exactly(exact::log_partition_with(machine, listener)?);
+    Ok(LogPartition { width_reached: settings.width.map(|_| true), ..found })
+}
+
+/// Passes the progress of exact sums on.
+struct Told<'a>(Progress<'a>);
+
+impl Listener for Told<'_> {
+    fn at(&mut self, work: Work<'_>) {
+        (self.0)(work.done, work.total);
+    }
 }
 
 /// $\ln Z$ of a machine.
@@ -370,6 +392,9 @@ pub fn log_partition(
         Some(method) => method,
         None => choose(machine)?,
     };
+    if method == Method::Exact {
+        return exactly(machine, settings, &mut Told(progress));
+    }
     let arithmetic = match settings.precision {
         Arithmetic::I16 if !rounds_alike(machine) || method == Method::Bar => Arithmetic::F32,
         arithmetic => arithmetic,
@@ -386,7 +411,7 @@ pub fn log_partition(
         stream: Stream::new(settings.seed).fork(0x1062),
         ease: ease(machine),
     };
-    if method != Method::Exact && settings.means.is_none() {
+    if settings.means.is_none() {
         search.choose_base()?;
     }
     let mut found = search.run(method, &mut *progress)?;

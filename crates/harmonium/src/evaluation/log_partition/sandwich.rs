@@ -8,14 +8,14 @@
 //! steps cannot be taken back, by their variances.
 
 use super::ais::{anneal, forward};
-use super::bar::{Climb, bennett, climb};
+use super::bar::{Climb, climb};
 use super::schedule::Schedule;
 use super::weights::{Summary, Z};
 use super::{Bracket, LogPartition, Method, Report, Search, Starts};
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::State;
-use crate::sampling::Collapsed;
+use crate::sampling::{Collapsed, bennett};
 
 /// Whether the backward chains start at exact samples.
 pub(super) fn starts(search: &Search) -> Starts {

@@ -1,0 +1,168 @@
+//! `harmonium classify`: the class of each row, by a model that learned labels.
+
+use crate::args::{ClassifyArgs, Common};
+use crate::failure::Failure;
+use crate::output::{self, Kind};
+use crate::render::progress::Terminal;
+use crate::{load, render};
+use harmonium::evaluation::error_rate::ErrorRate;
+use harmonium::model::{ClassMethod, Classified, Classifying};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub(crate) fn run(args: &ClassifyArgs, common: &Common) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        if Kind::of(out)? == Kind::Png {
+            return Err(Failure::new(
+                format!("classes cannot be drawn in `{out}`"),
+                "end it in .csv or .npy",
+            ));
+        }
+        output::check_free(out, args.force)?;
+    }
+    let mut terminal = Terminal::new(common);
+    let model = load::model(&args.model, &mut terminal)?;
+    // Whether it knows classes is said before any data is read.
+    model.class_names()?;
+    let (labels, reading) = (args.labels.as_deref(), &args.reading);
+    let data = load::data_with_known_labels(&model, &args.data, reading, labels, &mut terminal)?;
+    let classifying =
+        Classifying { method: method(&args.method), draws: args.draws, seed: common.seed() };
+    let found = model.classify_with(&data, &classifying, &mut terminal)?;
+    drop(terminal);
+    let written = args.out.as_ref().map_or(Ok(()), |out| write(out, args.force, &found));
+    if common.json {
+        render::json(&as_json(&found, args.out.as_deref()))?;
+    } else {
+        render::result(&as_text(&found, args.out.as_deref()))?;
+    }
+    written
+}
+
+fn method(word: &str) -> ClassMethod {
+    match word {
+        "exact" => ClassMethod::Exact,
+        "mean-field" => ClassMethod::MeanField,
+        "ais" => ClassMethod::Ais,
+        "recognition" => ClassMethod::Recognition,
+        _ => ClassMethod::Auto,
+    }
+}
+
+/// The predicted class and all probabilities of each row under a header, or the probabilities alone.
+fn write(out: &str, force: bool, found: &Classified) -> Result<(), Failure> {
+    if Kind::of(out)? == Kind::Npy {
+        return output::write_values(out, force, &found.probabilities, None);
+    }
+    let names = found.classes.iter().map(|name| output::cell(name));
+    let mut text = format!("class,{}\n", names.collect::<Vec<_>>().join(","));
+    for (row, &best) in found.probabilities.rows().into_iter().zip(&found.predicted) {
+        text.push_str(&output::cell(&found.classes[best]));
+        for p in row {
+            // Writing to a string cannot fail.
+            let _ = write!(text, ",{p}");
+        }
+        text.push('\n');
+    }
+    output::write_bytes(out, text.as_bytes(), force)
+}
+
+fn as_json(found: &Classified, out: Option<&str>) -> Value {
+    let mut value = json!({
+        "method": found.method,
+        "n": found.predicted.len(),
+        "classes": found.classes,
+        "predicted": found.counts(),
+        "error_rate": null,
+        "std_error": null,
+    });
+    if let Some(error) = found.largest_std_error() {
+        value["largest_probability_std_error"] = json!(error);
+    }
+    if let Some(out) = out {
+        value["out"] = json!(out);
+    }
+    if let Some(errors) = &found.errors {
+        value["error_rate"] = json!(errors.rate);
+        value["std_error"] = json!(errors.std_error);
+        value["lower"] = json!(errors.lower);
+        value["upper"] = json!(errors.upper);
+        let rows = errors.confusion.rows().into_iter().map(|row| row.to_vec());
+        value["confusion"] = json!(rows.collect::<Vec<_>>());
+    }
+    value
+}
+
+fn as_text(found: &Classified, out: Option<&str>) -> String {
+    let n = found.predicted.len();
+    let how = match found.method {
+        ClassMethod::Exact => "exact".into(),
+        ClassMethod::MeanField => {
+            "by mean field for each class: an approximation whose error is not known".into()
+        }
+        method => {
+            let error = found.largest_std_error();
+            format!("by {method}; standard error at most {}", render::error(error, 4))
+        }
+    };
+    let mut text = match &found.errors {
+        Some(errors) => rate(errors),
+        None => format!("the classes of {n} rows; no labels to compare them with"),
+    };
+    let _ = write!(text, "\n  p(class | row) {how}");
+    if let Some(out) = out {
+        let _ = write!(text, "\n  classes and probabilities in `{out}`");
+    }
+    let _ = match &found.errors {
+        Some(errors) => write!(text, "\n{}", confusion(&found.classes, errors)),
+        None => write!(text, "\n{}", counts(found)),
+    };
+    text
+}
+
+fn rate(errors: &ErrorRate) -> String {
+    let percent = |share: f64| format!("{:.2}", 100.0 * share);
+    format!(
+        "{} % of {} rows are put in another class than their label: between {} and {} %",
+        percent(errors.rate),
+        errors.n,
+        percent(errors.lower),
+        percent(errors.upper)
+    )
+}
+
+/// Classes beyond which a table would not fit a terminal.
+const SHOWN: usize = 16;
+
+/// Rows of each class by prediction; of many classes only how often each is right.
+fn confusion(classes: &[String], errors: &ErrorRate) -> String {
+    let width = classes.iter().map(|c| c.chars().count()).max().unwrap_or(0).clamp(5, 24);
+    let mut text = String::new();
+    if classes.len() <= SHOWN {
+        text.push_str("  rows by label (down) and prediction (across):\n  ");
+        let _ = write!(text, "{:width$}", "");
+        for name in classes {
+            let _ = write!(text, " {name:>6.6}");
+        }
+        for (name, row) in classes.iter().zip(errors.confusion.rows()) {
+            let _ = write!(text, "\n  {name:width$.width$}");
+            for count in row {
+                let _ = write!(text, " {count:>6}");
+            }
+        }
+        return text;
+    }
+    text.push_str("  rows of each class, and how many of them were put there:");
+    for (y, name) in classes.iter().enumerate() {
+        let (right, all) = (errors.confusion[(y, y)], errors.confusion.row(y).sum());
+        let _ = write!(text, "\n  {name:width$.width$} {all:>6} {right:>6}");
+    }
+    text
+}
+
+/// Rows that were put in each class.
+fn counts(found: &Classified) -> String {
+    let named = found.classes.iter().zip(found.counts());
+    let lines: Vec<String> = named.map(|(name, n)| format!("  {name}  {n}")).collect();
+    format!("  rows of each class:\n{}", lines.join("\n"))
+}

@@ -1,0 +1,394 @@
+//! Trajectory tempering: exchanges leave every machine's samples where they are, the ladder knows
+//! ln Z, and what goes too far is undone.
+
+use crate::machines::{all, discrete, every_state, extent, key, named, some_states};
+use crate::statistics::assert_distributed;
+use harmonium::engine::Arithmetic;
+use harmonium::estimators::{Context, Estimator, Snapshot, TrajectorySettings, TrajectoryTempered};
+use harmonium::machine::{Base, Batch, LayerId, Machine, State};
+use harmonium::models::Rbm;
+use harmonium::optim::Schedule;
+use harmonium::random::Stream;
+use harmonium::sampling::{Clamp, Sampler, TrackedLogPartition};
+use harmonium::training::{
+    Checkpoint, Learner, Numbers, Observer, Plan, Posterior, Rule, Trainer, View, initialise,
+};
+use harmonium::{Error, exact};
+use harmonium_data::{Binarize, Dataset, Table, synthetic};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Samples as a snapshot holds them: 48 bits to a number.
+fn stored(machine: &Machine, l: LayerId, values: &[f64]) -> Vec<f64> {
+    let units = machine.layer(l).units;
+    let Some(bits) = units.bit_coordinates() else { return values.to_vec() };
+    let on = bits.scale + bits.shift;
+    let word = |some: &[f64]| {
+        let set = some.iter().enumerate().filter(|(_, x)| **x == on);
+        set.map(|(i, _)| (1_u64 << i) as f64).sum::<f64>()
+    };
+    values.chunks(48).map(word).collect()
+}
+
+/// What [`stored`] holds.
+fn restored(machine: &Machine, l: LayerId, stored: &[f64], n: usize) -> Vec<f64> {
+    let units = machine.layer(l).units;
+    let Some(bits) = units.bit_coordinates() else { return stored.to_vec() };
+    let bit = |i: usize| (stored[i / 48] as u64 >> (i % 48) & 1) as f64;
+    (0..n).map(|i| bits.shift + bits.scale * bit(i)).collect()
+}
+
+/// A ladder over the machines `frozen` whose chains follow `machine`, all of it at exact samples.
+fn at_exact_samples(
+    machine: &Machine,
+    frozen: &[Machine],
+    (n, blocks): (usize, usize),
+    stream: Stream,
+) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    let mut probe = TrajectoryTempered::new(TrajectorySettings::of(2), Arithmetic::F64).unwrap();
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+    let batch = nothing(machine);
+    let context = Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(0) };
+    probe.estimate(&context).unwrap();
+    let begun = probe.export(machine);
+    snapshot.0.extend(begun.0.into_iter().filter(|(key, _)| key.starts_with("base.")));
+    snapshot.insert("acceptance", vec![1.0]);
+    snapshot.insert("ladder", vec![frozen.len() as f64, 0.0, 0.0, 0.0, 0.0]);
+    let x = exact::samples(machine, n, stream.fork(0)).unwrap();
+    for l in machine.layer_ids() {
+        snapshot.insert(format!("chains.{}", machine.layer(l).name), x.layer(l).to_vec());
+    }
+    for (i, rung) in frozen.iter().enumerate() {
+        let at = format!("rung.{i}");
+        for layer in rung.layers() {
+            let values = [("bias", &layer.bias), ("offset", &layer.offset), ("own", &layer.own)];
+            for (what, values) in values {
+                snapshot.insert(format!("{at}.machine.{}.{what}", layer.name), values.clone());
+            }
+        }
+        for (c, coupling) in rung.couplings().iter().enumerate() {
+            let weights = coupling.weights.entries().to_vec();
+            snapshot.insert(format!("{at}.machine.weights.{c}"), weights);
+        }
+        snapshot.insert(format!("{at}.machine.constant"), vec![rung.constant()]);
+        for b in 0..blocks {
+            let stream = stream.fork((1 + i) as u64).fork(b as u64);
+            let x = exact::samples(rung, n, stream).unwrap();
+            for l in machine.layer_ids() {
+                let name = format!("{at}.samples.{b}.{}", machine.layer(l).name);
+                snapshot.insert(name, stored(machine, l, x.layer(l)));
+            }
+        }
+        snapshot.insert(format!("{at}.bridge.reference"), vec![0.0]);
+        for side in ["lower", "upper"] {
+            snapshot.insert(format!("{at}.bridge.{side}"), vec![0.0; n]);
+        }
+    }
+    snapshot
+}
+
+/// A batch for estimators that do not look at it.
+fn nothing(machine: &Machine) -> Batch {
+    let x = some_states(machine, 1, 0);
+    let visible = machine.visible_layers().into_iter();
+    let row: Vec<f64> = visible.flat_map(|l| x.row(l, 0).to_vec()).collect();
+    Batch::from_rows(machine, row.len(), &row).unwrap()
+}
+
+fn n_visible(machine: &Machine) -> usize {
+    machine.visible_layers().iter().map(|&l| machine.layer(l).len()).sum()
+}
+
+/// How often each state of a machine occurs.
+fn counts(machine: &Machine, states: &State, x: &State) -> Vec<f64> {
+    let places: BTreeMap<Vec<u64>, usize> =
+        (0..states.n_rows()).map(|s| (key(machine, states, s), s)).collect();
+    let mut counts = vec![0.0; states.n_rows()];
+    for row in 0..x.n_rows() {
+        counts[places[&key(machine, x, row)]] += 1.0;
+    }
+    counts
+}
+
+/// Samples of one rung, after a sweep of its machine: what an exchange leaves to be redrawn is then
+/// drawn.
+fn samples(snapshot: &Snapshot, machine: &Machine, at: &str, n: usize) -> State {
+    let mut x = State::zeros(machine, n).unwrap();
+    for l in machine.layer_ids() {
+        let (layer, key) = (machine.layer(l), format!("{at}.{}", machine.layer(l).name));
+        let values = if at == "chains" {
+            snapshot.0[&key].clone()
+        } else {
+            restored(machine, l, &snapshot.0[&key], n * layer.len())
+        };
+        for (row, values) in values.chunks_exact(layer.len()).enumerate() {
+            x.set_row(l, row, values).unwrap();
+        }
+    }
+    let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+    sampler.gibbs(&Clamp::none(), &mut x, 1, Stream::new(99)).unwrap();
+    x
+}
+
+/// Chains and reservoirs that start at exact samples of their machines, with offsets of their own,
+/// stay there: neither exchanges nor sweeps move any of them.
+#[test]
+fn exchanges_leave_all_distributions_where_they_are() {
+    let (n, blocks) = (extent(4_000, 20_000), 2);
+    for (m, (name, machine)) in discrete().into_iter().enumerate() {
+        let base = Base::of_biases(&machine);
+        let mut frozen: Vec<Machine> =
+            [0.4, 0.75].iter().map(|&beta| machine.temper(&base, beta).unwrap()).collect();
+        // The same energies in other coordinates.
+        let offsets: Vec<Vec<f64>> =
+            machine.layers().iter().map(|l| l.offset.iter().map(|o| o + 0.3).collect()).collect();
+        frozen[1].recenter(&offsets).unwrap();
+        // Whatever is accepted, nothing is frozen and nothing undone.
+        let settings = TrajectorySettings {
+            chains: n,
+            reservoir: blocks * n,
+            freeze_below: 1e-9,
+            retreat_below: 0.0,
+        };
+        let arithmetic = [Arithmetic::F64, Arithmetic::F32, Arithmetic::I16][m % 3];
+        let mut ladder = TrajectoryTempered::new(settings, arithmetic).unwrap();
+        let begun = at_exact_samples(&machine, &frozen, (n, blocks), Stream::new(m as u64));
+        ladder.import(&machine, &begun).unwrap();
+        let sampler = Sampler::new(machine.clone(), arithmetic);
+        let batch = nothing(&machine);
+        for step in 0..6 {
+            let stream = Stream::new(7).fork(step);
+            let context = Context { sampler: &sampler, batch: &batch, k: 1, stream };
+            ladder.estimate(&context).unwrap();
+            assert!(ladder.acceptance() > 0.2, "{name}: {}", ladder.acceptance());
+        }
+        let ended = ladder.export(&machine);
+        assert_eq!(ladder.rungs(), 2, "{name}");
+        let everything: Vec<(&Machine, String)> = frozen
+            .iter()
+            .enumerate()
+            .flat_map(|(i, m)| (0..blocks).map(move |b| (m, format!("rung.{i}.samples.{b}"))))
+            .chain([(&machine, "chains".to_owned())])
+            .collect();
+        for (of, at) in everything {
+            let states = every_state(of);
+            let p = exact::probabilities(of, &states).unwrap();
+            let x = samples(&ended, of, &at, n);
+            assert_distributed(&format!("{name}, {at}"), &counts(of, &states, &x), &p);
+            let l = of.layer(LayerId(0)).name.clone();
+            let key = format!("{at}.{l}");
+            assert_ne!(begun.0[&key], ended.0[&key], "{name}, {at}: it moved");
+        }
+    }
+}
+
+/// A sample that is where no exact sample would be leaves, and is not handed down the ladder as if
+/// it were one: with a wrong ratio it would be accepted too often. Against the acceptance that
+/// enumeration gives.
+#[test]
+fn exchanges_are_accepted_as_often_as_enumeration_says() {
+    for (name, machine) in discrete() {
+        let base = Base::of_biases(&machine);
+        let low = machine.temper(&base, 0.5).unwrap();
+        let n = extent(3_000, 10_000);
+        let settings =
+            TrajectorySettings { chains: n, reservoir: n, freeze_below: 1e-9, retreat_below: 0.0 };
+        let mut ladder = TrajectoryTempered::new(settings, Arithmetic::F64).unwrap();
+        let begun = at_exact_samples(&machine, std::slice::from_ref(&low), (n, 1), Stream::new(3));
+        ladder.import(&machine, &begun).unwrap();
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
+        let batch = nothing(&machine);
+        let context = Context { sampler: &sampler, batch: &batch, k: 1, stream: Stream::new(4) };
+        ladder.estimate(&context).unwrap();
+        // What is left when the layers of the first block are summed out.
+        let first = machine.schedule().remove(0);
+        let summed: Vec<LayerId> = first.into_iter().filter(|&l| !machine.has_lateral(l)).collect();
+        let states = every_state(&machine);
+        let minus = |m: &Machine| -> Vec<f64> {
+            let log_z = exact::log_partition(m).unwrap();
+            let free = m.free_energy_over(&summed, &states).unwrap();
+            free.iter().map(|f| -f - log_z).collect()
+        };
+        let (above, below) = (minus(&machine), minus(&low));
+        let p = exact::probabilities(&machine, &states).unwrap();
+        let q = exact::probabilities(&low, &states).unwrap();
+        let mut expected = 0.0;
+        for i in 0..p.len() {
+            for j in 0..q.len() {
+                let ratio = above[j] - below[j] - above[i] + below[i];
+                expected += p[i] * q[j] * ratio.min(0.0).exp();
+            }
+        }
+        // Of n independent pairs, each between 0 and 1; all n² pairs know more.
+        let tolerance = 4.0 * (expected * (1.0 - expected) / n as f64).sqrt() + 1e-9;
+        let found = ladder.acceptance();
+        assert!((found - expected).abs() < tolerance, "{name}: {found} against {expected}");
+    }
+}
+
+/// What an observer saw of ln Z.
+struct Tracks(Vec<(TrackedLogPartition, f64)>);
+
+impl Observer for Tracks {
+    fn epoch_ended(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        let watched = view.watched().unwrap();
+        let found = watched.model_side.log_partition(watched.sampler)?.unwrap();
+        self.0.push((found, exact::log_partition(watched.sampler.machine())?));
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Rows of the visible layers as a data set.
+fn rows(machine: &Machine, x: &State) -> Dataset {
+    let mut values = Vec::new();
+    for row in 0..x.n_rows() {
+        for l in machine.visible_layers() {
+            values.extend(x.row(l, row).iter().map(|v| *v as f32));
+        }
+    }
+    Dataset::new(Table::from_real(values, n_visible(machine)).unwrap(), Binarize::None).unwrap()
+}
+
+/// ln Z along the ladder of a whole training, on every machine, from a start that one exchange
+/// reaches and from one that takes machines in between.
+#[test]
+fn the_ladder_knows_the_partition_function() {
+    let mut off = Vec::new();
+    for (m, (name, machine)) in all().into_iter().enumerate() {
+        let data = rows(&machine, &some_states(&machine, 12, 61));
+        let gaussian = machine.layers().iter().any(|l| !l.units.is_finite());
+        let plan = Plan {
+            rule: Rule::Ptt,
+            precision: [Numbers::F64, Numbers::Auto][m % 2],
+            epochs: extent(40, 150),
+            batch: 12,
+            chains: 60,
+            k: Schedule::Constant(2.0),
+            reservoir: Some(240),
+            learning_rate: if gaussian { 0.01 } else { 0.1 },
+            decay: Schedule::Constant(1.0),
+            initial_std: if m % 3 == 0 { 0.8 } else { 0.05 },
+            l2: 0.0,
+            posterior: Posterior::Exact,
+            ..Plan::suited_to(&machine)
+        };
+        let mut fresh = machine.clone();
+        initialise(&mut fresh, &data, &plan).unwrap();
+        let mut trainer = Trainer::new(fresh, &data, &plan).unwrap();
+        let mut tracks = Tracks(Vec::new());
+        trainer.run(&mut [&mut tracks]).unwrap();
+        let (found, exact) = *tracks.0.last().unwrap();
+        assert!(found.std_error < 0.5, "{name}: ±{}", found.std_error);
+        assert!(found.rungs >= 1, "{name}");
+        off.push(((found.log_z - exact) / found.std_error.max(1e-9), name));
+    }
+    // Each within its error bars, and all of them together neither too often nor too far outside.
+    for (z, name) in &off {
+        assert!(z.abs() < 4.5, "{name}: {z} standard errors away");
+    }
+    let (n, squares) = (off.len() as f64, off.iter().map(|(z, _)| z * z).sum::<f64>());
+    assert!(squares / n < 1.0 + 4.0 * (2.0 / n).sqrt(), "mean square {} of {n}", squares / n);
+}
+
+/// Steps that are too large are undone, every one of them at half the rate of the one before, and
+/// the same ones whenever the run is repeated.
+#[test]
+fn what_goes_too_far_is_undone() {
+    let data = Dataset::new(
+        synthetic::bars_and_stripes(3, synthetic::Repeats::Counted).unwrap(),
+        Binarize::None,
+    )
+    .unwrap();
+    for precision in [Numbers::F64, Numbers::F32, Numbers::I16] {
+        let plan = Plan {
+            rule: Rule::Ptt,
+            precision,
+            epochs: 60,
+            batch: 16,
+            chains: 50,
+            learning_rate: 30.0,
+            decay: Schedule::Constant(1.0),
+            ..Plan::default()
+        };
+        let run = || {
+            let mut machine = Rbm::binary(9, 6).unwrap().into_machine();
+            initialise(&mut machine, &data, &plan).unwrap();
+            let mut trainer = Trainer::new(machine, &data, &plan).unwrap();
+            let mut undone = Undone::default();
+            trainer.run(&mut [&mut undone]).unwrap();
+            (trainer.checkpoint(), undone)
+        };
+        let (first, undone) = run();
+        assert!(undone.steps.len() > 2, "{precision:?}: {:?}", undone.steps);
+        for (i, &(step, factor, acceptance)) in undone.steps.iter().enumerate() {
+            assert_eq!(factor, 1.0 / (2_u64 << i) as f64, "{precision:?}");
+            assert!(acceptance < 0.1, "{precision:?}: {acceptance}");
+            let later = undone.rates.iter().find(|(s, _)| *s == step + 1);
+            assert!(later.is_none_or(|(_, rate)| *rate == 30.0 * factor), "{precision:?}");
+        }
+        // Rates soon are small enough: 30 is halved 15 times on the way to 0.001.
+        assert!(undone.steps.len() < 15, "{precision:?}: {:?}", undone.steps);
+        assert!(run().0 == first, "{precision:?}");
+        // Stopped where it was undone, before and after, it goes on alike.
+        for checkpoint in &undone.checkpoints {
+            let mut resumed = Trainer::resume(checkpoint, &data, &plan).unwrap();
+            resumed.run(&mut []).unwrap();
+            assert!(resumed.checkpoint() == first, "{precision:?}");
+        }
+    }
+}
+
+/// Steps that were undone, and checkpoints around them.
+#[derive(Default)]
+struct Undone {
+    steps: Vec<(u64, f64, f64)>,
+    rates: Vec<(u64, f64)>,
+    checkpoints: Vec<Checkpoint>,
+}
+
+impl Observer for Undone {
+    fn updated(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
+        let report = view.report;
+        self.rates.push((report.step, report.learning_rate));
+        if let Some(rollback) = report.rollback {
+            self.steps.push((report.step, rollback.rate_factor, rollback.acceptance));
+        }
+        if report.rollback.is_some() || report.step < 4 {
+            self.checkpoints.push(view.checkpoint());
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The machine that a step is undone to is one that was frozen: its parameters, to the last bit.
+#[test]
+fn it_goes_back_to_a_frozen_machine() {
+    let machine = named("rbm of binary");
+    let data = rows(&machine, &some_states(&machine, 8, 62));
+    let plan = Plan {
+        rule: Rule::Ptt,
+        precision: Numbers::F64,
+        batch: 8,
+        epochs: 30,
+        chains: 20,
+        learning_rate: 100.0,
+        ..Plan::default()
+    };
+    let mut trainer = Trainer::new(machine.clone(), &data, &plan).unwrap();
+    let mut undone = 0;
+    for _ in 0..20 {
+        let report = trainer.step().unwrap();
+        if report.rollback.is_none() {
+            continue;
+        }
+        undone += 1;
+        let state = trainer.checkpoint().state;
+        let n = state.0["negative.ladder"][0] as usize;
+        for (i, c) in trainer.machine().couplings().iter().enumerate() {
+            let key = format!("negative.rung.{}.machine.weights.{i}", n - 1);
+            assert_eq!(state.0[&key], c.weights.entries(), "step {}", report.step);
+        }
+    }
+    assert!(undone > 0);
+}
