@@ -40,9 +40,6 @@ pub enum Show {
     /// Their means given the hidden units: smoother pictures. Where visible units see each other, the
     /// means are those of mean field.
     Means,
-    /// Their means, but the values where visible units see each other: there only what was drawn
-    /// shows how.
-    Picture,
 }
 
 /// How samples are found.
@@ -227,10 +224,11 @@ impl Given<'_> {
         let States { x, clamp, method, trust, sweeps, round_trips } = states;
         let values = match &self.model.body {
             Body::Machine(machine) => {
-                let x = if shows_means(machine, drawing.show) {
-                    visible_means(&Sampler::new(machine.clone(), arithmetic), &clamp, x)?
-                } else {
-                    x
+                let x = match drawing.show {
+                    Show::Values => x,
+                    Show::Means => {
+                        visible_means(&Sampler::new(machine.clone(), arithmetic), &clamp, x)?
+                    }
                 };
                 visible_values(machine, &x)
             }
@@ -239,7 +237,7 @@ impl Given<'_> {
                 let down = stream.fork(3);
                 let pass = match drawing.show {
                     Show::Values => Pass::Samples(down),
-                    Show::Means | Show::Picture => Pass::LastMeans(down),
+                    Show::Means => Pass::LastMeans(down),
                 };
                 let drawn = sampler.generate(&x, pass)?;
                 array(drawn.n_rows(), dbn.layer(0).len(), drawn.layer(0).to_vec())
@@ -355,16 +353,6 @@ impl Model {
             || Base::of_middle(machine),
             |means| Base::from_visible_means(machine, &means),
         )
-    }
-}
-
-fn shows_means(machine: &Machine, show: Show) -> bool {
-    let visible = machine.visible_layers();
-    let lateral = visible.iter().any(|&l| visible.iter().any(|&m| machine.coupled(l, m)));
-    match show {
-        Show::Values => false,
-        Show::Means => true,
-        Show::Picture => !lateral,
     }
 }
 
