@@ -404,7 +404,7 @@ pub(crate) fn resolved(
 /// The part of the settings that may stand in a model file: no paths.
 pub(crate) fn without_paths(table: &Table) -> serde_json::Value {
     let mut table = table.clone();
-    for key in ["data", "valid", "labels", "checkpoint-seconds"] {
+    for key in ["data", "valid", "labels", "valid-labels", "checkpoint-seconds"] {
         table.remove(key);
     }
     serde_json::to_value(table).unwrap_or_default()
