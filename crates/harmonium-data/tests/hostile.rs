@@ -9,12 +9,13 @@ use harmonium_data::{Error, Format, Options, decode};
 use harmonium_kernels::random::{Site, Stream};
 use proptest::prelude::*;
 use write::{
-    compressed, deflated_zeros, element, gz, idx, mat, matrix, npy, npz, png, samples, zip_of,
+    compressed, deflated_zeros, element, gz, idx, jpeg, mat, matrix, npy, npz, png, samples, zip_of,
 };
 
 fn all_samples() -> Vec<(Format, Vec<u8>)> {
     let mut all = samples();
     all.push((Format::Png, png(3, 4, png::ColorType::Rgb, &[7; 36])));
+    all.push((Format::Jpeg, jpeg(1, 2, &[vec![90, 20, 200], vec![3, 128, 250]])));
     let cells: Vec<u8> = (0..4_u8).flat_map(|i| write::mat_bytes("", &[1, 2], &[i, 9])).collect();
     all.push((Format::Mat, mat(&[matrix(1, "c", &[2, 2], &cells)])));
     all
@@ -299,7 +300,7 @@ proptest! {
     fn noise_is_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = read(&bytes, None);
         for format in [Format::Idx, Format::Npy, Format::Npz, Format::Text, Format::Arff,
-                       Format::Mat, Format::Png, Format::SvmLight] {
+                       Format::Mat, Format::Png, Format::Jpeg, Format::SvmLight] {
             let _ = read(&bytes, Some(format));
         }
     }
