@@ -146,7 +146,7 @@ fn values_that_units_cannot_take_are_found() {
     assert!(
         message(Units::Gaussian, &[f64::NAN, 0.0]).to_string().contains("NaN (row 0, column 0)")
     );
-    assert!(message(Units::Gaussian, &[0.0, f64::INFINITY]).hint().contains("complete"));
+    assert!(message(Units::Gaussian, &[0.0, f64::INFINITY]).hint().contains("leave the rows out"));
     let potts = Units::Categorical { q: 3 };
     assert!(message(potts, &[0.0, 3.0]).to_string().contains("3 (row 0, column 1)"));
     assert!(in_columns(potts, 6, &[1.0, 1.0, 0.0, 0.0, 0.0, 1.0]).to_string().contains("column 1"));
@@ -183,7 +183,7 @@ fn data_that_does_not_fit_is_refused_before_training() {
     assert_eq!(wide.to_string(), "the data has 5 columns, the visible layers take 4");
     assert!(matches!(
         refuse(&data(vec![0.0, 0.0, 0.0, f32::NAN], 4), &plan),
-        Error::Value { row: 0, column: 3, .. }
+        Error::EmptyColumn { column: 3, n_rows: 1 }
     ));
     assert!(Table::from_real(vec![], 4).is_err() && Table::from_real(vec![0.0; 5], 4).is_err());
     let good = data(vec![0.0, 1.0, 0.0, 1.0], 4);

@@ -187,6 +187,10 @@ fn rows_of_narrow_graphs_are_eliminated_and_agree_with_enumeration() {
                 other => panic!("{other:?}"),
             };
             for (&(i, j), expected) in edges.iter().zip(&moments.weights[0]) {
+                // Of what hardly ever occurs the spread is not known.
+                if units != Units::Spin && expected * (n as f64) < 20.0 {
+                    continue;
+                }
                 let product = |k: usize| drawn.row(LayerId(0), k)[i] * drawn.row(LayerId(0), k)[j];
                 let values: Vec<f64> = (row * n..(row + 1) * n).map(product).collect();
                 assert_mean(&format!("{units:?}, row {row}, pair {i} {j}"), &values, *expected);

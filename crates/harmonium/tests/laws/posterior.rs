@@ -116,7 +116,4 @@ fn settings_that_cannot_be_are_explained() {
         let found = log_sums(&sampler, &clamp, &x, 0, &settings);
         assert!(matches!(found, Err(Error::Setting { .. })), "{found:?}");
     }
-    let part = Clamp::none().with_units(harmonium::machine::LayerId(0), vec![true, false]);
-    let found = annealed_log_sums(&sampler, &part, &x, 0, &RowWork::default());
-    assert!(matches!(found, Err(Error::Topology { .. })), "{found:?}");
 }
