@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         ["reproduce", "bars-and-stripes-dbm"] => bars_and_stripes_dbm::run(),
         ["reproduce", "completing"] => completing::run(),
         ["reproduce", "sampling"] => sampling::run(),
-        ["reproduce", "coverage"] => coverage::run(),
+        ["reproduce", "coverage", ref words @ ..] => coverage::run(words),
         ["reproduce", "dbm-start"] => dbm_start::run(),
         ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "encoder"] => encoder::run(),

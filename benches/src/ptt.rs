@@ -13,6 +13,7 @@ use harmonium::evaluation::row_sums::{RowWork, Sums, log_sums};
 use harmonium::machine::Machine;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::optim::Schedule;
+use harmonium::progress::Silent;
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, Sampler, TrackedLogPartition};
 use harmonium::schema::Feed;
@@ -161,7 +162,7 @@ impl Problem<'_> {
         let machine = trainer.machine();
         let feed = Feed::of(machine, train)?;
         let settings = Settings { means: Some(feed.means().concat()), ..Settings::default() };
-        let log_z = log_partition(machine, &settings, &mut |_, _| {})?;
+        let log_z = log_partition(machine, &settings, &mut Silent)?;
         let rows = first_sums(machine, test, self.rows)?;
         let found = likelihood::estimate(&rows, &vec![1.0; rows.rows.len()], &log_z);
         let ladder = tracked.map_or(String::new(), |t| ladder(&t, &log_z));

@@ -34,8 +34,8 @@ const HELP: &str = "usage:
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: bars-and-stripes,
-                                bars-and-stripes-dbm, completing, coverage, dbm-start,
-                                dbn, encoder, kill-and-resume, precision, ptt,
+                                bars-and-stripes-dbm, completing, coverage [--family
+                                NAME] [--quick] [--each] [--json], dbm-start, dbn, encoder, kill-and-resume, precision, ptt,
                                 sampling, shifter, tempered, three-ways
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean

@@ -117,3 +117,36 @@ fn what_cannot_be_is_explained() {
         assert!(err.contains(words), "`{words}` is not in: {err}");
     }
 }
+
+/// A strong magnet cooled in four steps: domains stay, and the largest weight decides.
+#[test]
+fn an_unsettled_interval_says_so_with_all_its_keys() {
+    let folder = TempDir::new().expect("a folder");
+    let at = folder.path();
+    for method in ["ais", "sandwich", "bar"] {
+        let work = if method == "bar" { "--betas 3 --chains 4" } else { "--betas 4 --chains 20" };
+        let line = format!("logz ising:8,1.5 --method {method} {work}");
+        let (code, out, err) = run(at, &format!("{line} --json"));
+        assert_eq!(code, 0, "{line}: {err}");
+        let found: Value = serde_json::from_str(&out).expect("one JSON object");
+        assert_eq!(found["bracket"].as_str(), Some("unsettled"), "{line}: {found}");
+        for key in ["log_z", "std_error", "lower", "upper", "width", "betas", "chains", "sweeps"] {
+            assert!(found[key].is_number(), "{line}: `{key}` in {found}");
+        }
+        assert!(found["doubts"][0].is_string(), "{line}: {found}");
+        assert!(err.contains("warning: ln Z is unsettled"), "{line}: {err}");
+        let flag = if method == "bar" { "--width" } else { "--betas 16" };
+        assert!(err.contains("hint: ") && err.contains(flag), "{line}: {err}");
+        let (_, said, _) = run(at, &line);
+        assert!(said.contains("unsettled"), "{line}: {said}");
+    }
+    let row = vec!["1"; 64].join(",") + "\n";
+    fs::write(at.join("rows.csv"), row.repeat(3)).expect("written");
+    let line = "score ising:8,1.5 rows.csv --method ais --betas 4 --chains 20 --json";
+    let (code, out, err) = run(at, line);
+    assert_eq!(code, 0, "{line}: {err}");
+    let found: Value = serde_json::from_str(&out).expect("one JSON object");
+    assert_eq!(found["bracket"].as_str(), Some("unsettled"), "{found}");
+    assert!(found["doubts"][0].is_string() && err.contains("warning: ln Z is unsettled"), "{err}");
+    assert!(number(&found, "lower") <= number(&found, "upper"));
+}

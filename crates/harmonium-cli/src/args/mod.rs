@@ -324,10 +324,11 @@ pub(crate) struct AnnealingArgs {
     /// rungs of a ladder
     #[arg(long, value_name = "N")]
     pub(crate) betas: Option<usize>,
-    /// Chains [default: 100, small models more]; for bar, independent ladders [default: 20]
+    /// Chains [default: 100, small models more]; for bar, independent ladders [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) chains: Option<usize>,
-    /// Double the work until the interval is this narrow
+    /// Double the work until the interval is this narrow. Without --betas and --chains an
+    /// interval that has not settled is sought again with four times the work, at most twice
     #[arg(long, value_name = "NATS")]
     pub(crate) width: Option<f64>,
 }

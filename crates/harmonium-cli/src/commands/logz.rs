@@ -20,6 +20,7 @@ pub(crate) fn run(args: &LogzArgs, common: &Common) -> Result<(), Failure> {
     let settings = Settings { method, ..settings(&args.annealing, common) };
     let found = model.log_partition(&settings, &mut terminal)?;
     drop(terminal);
+    warn(&found);
     if common.json {
         return render::json(&as_json(&found)?);
     }
@@ -47,6 +48,26 @@ fn as_json(found: &LogPartition) -> Result<Value, Failure> {
     Ok(value)
 }
 
+/// Says on stderr why an interval is not settled, and what would help.
+pub(super) fn warn(found: &LogPartition) {
+    if !found.is_unsettled() {
+        return;
+    }
+    let why: Vec<String> = found.doubts.iter().map(ToString::to_string).collect();
+    let LogPartition { chains, betas, .. } = found;
+    let more = match found.method {
+        Method::Bar => format!(
+            "--width {:.1} doubles the work up to seven times; --method sandwich bounds from below",
+            0.5 * found.width()
+        ),
+        _ => format!("try --betas {} --chains {}, or --method bar", 4 * betas, 2 * chains),
+    };
+    render::aside(&format!(
+        "warning: ln Z is unsettled, and its interval may miss: {}\nhint: {more}",
+        why.join("; ")
+    ));
+}
+
 /// The result in words.
 pub(super) fn describe(found: &LogPartition, asked: Option<f64>) -> String {
     let LogPartition { log_z, std_error, lower, upper, chains, betas, .. } = found;
@@ -60,6 +81,9 @@ pub(super) fn describe(found: &LogPartition, asked: Option<f64>) -> String {
     };
     let kind = match (found.bracket, found.starts) {
         (Bracket::Bound, _) => "both ends are bounds, 97.5 % each",
+        (Bracket::Unsettled, _) => {
+            "unsettled: widened to hold all that the chains said, and may still miss"
+        }
         (Bracket::Heuristic, Some(Starts::Tempered)) => {
             "the lower end is a bound, the upper one as good as the tempered chains it starts from"
         }
@@ -77,6 +101,9 @@ pub(super) fn describe(found: &LogPartition, asked: Option<f64>) -> String {
     }
     if let Some(swaps) = found.least_swaps {
         lines.push(format!("at least {:.0} % of swaps accepted", 100.0 * swaps));
+    }
+    if let (Some(trips), Method::Bar) = (found.round_trips, found.method) {
+        lines.push(format!("replicas went through their ladder and back {trips} times"));
     }
     if let (Some(false), Some(asked)) = (found.width_reached, asked) {
         let (width, more) = (found.width(), found.width() - asked);

@@ -34,6 +34,7 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     };
     let score = model.score_with(&data, &scoring, &mut terminal)?;
     drop(terminal);
+    warn(&score);
     // The score is told even where its rows cannot be written.
     let written = args.out.as_ref().map_or(Ok(()), |out| {
         let rows = Array2::from_shape_fn((score.n, 1), |(row, _)| score.rows[row]);
@@ -45,6 +46,22 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         render::result(&as_text(&score))?;
     }
     written
+}
+
+/// Says on stderr why an interval is not settled, and what would help.
+fn warn(score: &Score) {
+    if let Behind::Estimated { log_z, .. } | Behind::Drawn { log_z, .. } = &score.behind {
+        logz::warn(log_z);
+    }
+    let (_, rows) = score.doubts();
+    if !rows.is_empty() {
+        let why: Vec<String> = rows.iter().map(ToString::to_string).collect();
+        render::aside(&format!(
+            "warning: the sums of the rows are unsettled, and the interval may miss: {}\n\
+             hint: --method bound gives a lower end that holds",
+            why.join("; ")
+        ));
+    }
 }
 
 fn method(word: &str) -> Method {
@@ -145,6 +162,7 @@ fn describe(
     let kind = match estimate.bracket {
         Bracket::Bound => "bounds",
         Bracket::Heuristic => "as good as the chains mixed",
+        Bracket::Unsettled => "unsettled, and may miss",
     };
     let said = if score.method == Method::Bound {
         format!("variational bound on the mean log-likelihood of {n} rows: {mean:.4} nats")
@@ -209,6 +227,10 @@ fn as_json(score: &Score) -> Value {
     });
     extend(&mut value, more);
     extend(&mut value, behind(score));
+    let (log_z, rows) = score.doubts();
+    if !(log_z.is_empty() && rows.is_empty()) {
+        value["doubts"] = json!(log_z.iter().chain(rows).collect::<Vec<_>>());
+    }
     if let Some(rate) = score.error_rate {
         value["error_rate"] = json!(rate);
     }

@@ -4,7 +4,7 @@
 //! enumerate, else put together from what is known of each. A wide $\ln Z$ shifts all rows alike,
 //! so its interval stands apart from the spread of the data.
 
-use super::log_partition::{Bracket, LogPartition, MARGIN};
+use super::log_partition::{Bracket, Doubt, LogPartition, MARGIN};
 use super::row_sums::Sums;
 use crate::error::Error;
 use crate::exact;
@@ -79,6 +79,8 @@ pub struct Estimate {
     pub upper: f64,
     /// What the two are.
     pub bracket: Bracket,
+    /// What speaks against the sums of the rows; $\ln Z$ has its own.
+    pub row_doubts: Vec<Doubt>,
     /// The variational bound, with the estimate of $\ln Z$.
     pub bound: f64,
     /// The variational bound with the upper end of $\ln Z$.
@@ -103,15 +105,17 @@ pub fn estimate(sums: &Sums, weights: &[f64], log_z: &LogPartition) -> Estimate 
     let rows: Vec<f64> = sums.rows.iter().map(|r| r - log_z.log_z).collect();
     let (middle, data_std_error) = weighted_mean(&rows, weights);
     let lower = (mean(&sums.lower) - MARGIN * error(1)).max(bound) - log_z.upper;
-    let upper = mean(&sums.upper) + MARGIN * error(2) - log_z.lower;
-    let heuristic = [sums.bracket(), log_z.bracket].contains(&Bracket::Heuristic);
+    // Where the way back ends below the way there, the way there is nearer.
+    let above = (mean(&sums.upper) + MARGIN * error(2)).max(mean(&sums.lower) + MARGIN * error(1));
+    let upper = above - log_z.lower;
     Estimate {
         mean: middle,
         std_error: error(0).hypot(log_z.std_error),
         data_std_error,
         lower: lower.min(middle),
         upper: upper.max(middle),
-        bracket: if heuristic { Bracket::Heuristic } else { Bracket::Bound },
+        bracket: sums.bracket().and(log_z.bracket),
+        row_doubts: sums.doubts(),
         bound: bound - log_z.log_z,
         bound_lower: bound - log_z.upper,
         n: rows.len(),

@@ -12,7 +12,7 @@
 //! start where the forward chains are after as many sweeps again, which is a belief.
 
 use super::bound::{self, Terms};
-use super::log_partition::{Bracket, Sides, anneal};
+use super::log_partition::{APART, Bracket, Doubt, Sides, anneal};
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Base, LayerId, Machine, State};
@@ -23,6 +23,11 @@ use harmonium_kernels::random::Stream;
 
 /// Rows of chains that are led together: bounds the memory.
 const TOGETHER: usize = 1024;
+
+/// Fewest chains that the weights of a row may count as, on average over the rows.
+const FEWEST: f64 = 2.0;
+/// How often the temperatures of rows may be made four times as many until the rows settle.
+const EXTENSIONS: u32 = 2;
 
 /// How a sum was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,10 @@ pub struct Sums {
     pub upper: Vec<f64>,
     /// Standard error of each estimate, and of the two sides.
     pub std_errors: Vec<[f64; 3]>,
+    /// How many chains the weights of each annealed row count as, of the worse side.
+    pub effective_samples: Vec<f64>,
+    /// Chains of each annealed row.
+    pub chains: usize,
 }
 
 impl Sums {
@@ -82,6 +91,8 @@ impl Sums {
             lower: empty(),
             upper: empty(),
             std_errors: Vec::new(),
+            effective_samples: empty(),
+            chains: 0,
         }
     }
 
@@ -100,18 +111,43 @@ impl Sums {
         self.lower.extend(more.lower);
         self.upper.extend(more.upper);
         self.std_errors.extend(more.std_errors);
+        self.effective_samples.extend(more.effective_samples);
+        self.chains = self.chains.max(more.chains);
     }
 
     /// Sums that are exact, with their bounds.
     pub(crate) fn exactly(rows: Vec<f64>, bounds: Vec<f64>) -> Self {
         let std_errors = vec![[0.0; 3]; rows.len()];
         let (lower, upper) = (rows.clone(), rows.clone());
-        Self { how: How::Exact, rows, bounds, lower, upper, std_errors }
+        Self { rows, bounds, lower, upper, std_errors, ..Self::none() }
     }
 
     /// What the interval of a mean over the rows is.
     pub fn bracket(&self) -> Bracket {
-        if self.how == How::Exact { Bracket::Bound } else { Bracket::Heuristic }
+        match self.how {
+            How::Exact => Bracket::Bound,
+            _ if self.doubts().is_empty() => Bracket::Heuristic,
+            _ => Bracket::Unsettled,
+        }
+    }
+
+    /// What speaks against annealed rows: weights that count as less than two chains on average, or
+    /// a way back that ends below the way there, which cannot be if it starts at the posterior.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let n = self.effective_samples.len();
+        if n == 0 {
+            return Vec::new();
+        }
+        let effective = self.effective_samples.iter().sum::<f64>() / n as f64;
+        let few =
+            (effective < FEWEST).then_some(Doubt::FewEffective { effective, chains: self.chains });
+        let pairs = self.lower.iter().zip(&self.upper);
+        let apart = pairs.map(|(low, high)| high - low).sum::<f64>() / n as f64;
+        let squares = self.std_errors.iter().map(|e| e[1].powi(2) + e[2].powi(2));
+        let std_error = squares.sum::<f64>().sqrt() / n as f64;
+        let crossed =
+            (apart < -APART * std_error - 1e-6).then_some(Doubt::SidesApart { apart, std_error });
+        [few, crossed].into_iter().flatten().collect()
     }
 }
 
@@ -137,6 +173,33 @@ pub fn log_sums(
         return Ok(Sums::exactly(exact::log_sums(machine, clamp, x)?, bounds));
     }
     annealed(sampler, clamp, &means, bounds, first, work)
+}
+
+/// [`log_sums`], with four times as many temperatures, and again, where rows have not settled and a
+/// `budget` of sweeps of single chains affords it. Returns the temperatures that were used.
+///
+/// # Errors
+///
+/// As for [`log_sums`].
+pub(crate) fn settled_log_sums(
+    sampler: &Sampler,
+    clamp: &Clamp,
+    x: &State,
+    first: usize,
+    (work, budget): (&RowWork, f64),
+) -> Result<(Sums, usize), Error> {
+    let mut work = *work;
+    let mut sums = log_sums(sampler, clamp, x, first, &work)?;
+    for _ in 0..EXTENSIONS {
+        // There, on the spot, and back.
+        let sweeps = 3.0 * 4.0 * (work.betas * work.chains * x.n_rows()) as f64;
+        if sweeps > budget || sums.doubts().is_empty() {
+            break;
+        }
+        work.betas *= 4;
+        sums = log_sums(sampler, clamp, x, first, &work)?;
+    }
+    Ok((sums, work.betas))
 }
 
 impl RowWork {
@@ -218,7 +281,8 @@ fn annealed(
     if !machine.layer_ids().all(whole) {
         return annealed_by_rest(sampler, clamp, means, bounds, first, work);
     }
-    let mut sums = Sums { how: How::Annealed, bounds, ..Sums::none() };
+    let (how, chains) = (How::Annealed, work.chains);
+    let mut sums = Sums { how, bounds, chains, ..Sums::none() };
     let at_once = (TOGETHER / work.chains).max(1);
     for start in (0..means.n_rows()).step_by(at_once) {
         let rows = start..(start + at_once).min(means.n_rows());
@@ -229,6 +293,7 @@ fn annealed(
             sums.lower.push(base + sides.forward);
             sums.upper.push(base + sides.backward);
             sums.std_errors.push([sides.std_error, sides.forward_error, sides.backward_error]);
+            sums.effective_samples.push(sides.effective_samples);
         }
     }
     Ok(sums)
@@ -296,13 +361,13 @@ fn both_ways(
     }
     let mut collapsed = Collapsed::new(sampler, &base, clamp, &x)?;
     let mut betas = Tempering::even_ladder(work.betas);
-    let forward = anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| {});
+    let forward = anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut |_| Ok(()))?;
     let ones = vec![1.0; x.n_rows()];
     for sweep in 0..work.betas {
         collapsed.sweep(&mut x, &ones, Variates { stream: stream.fork(2), sweep });
     }
     betas.reverse();
-    let backward = anneal(&mut collapsed, &mut x, &betas, stream.fork(3), &mut |_| {});
+    let backward = anneal(&mut collapsed, &mut x, &betas, stream.fork(3), &mut |_| Ok(()))?;
     let reversible = collapsed.is_reversible();
     let weights = forward.chunks_exact(work.chains).zip(backward.chunks_exact(work.chains));
     let rows = weights.enumerate().map(|(i, (up, down))| {

@@ -11,6 +11,7 @@
 use super::log_partition::{Method, Settings, log_partition};
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::progress::Silent;
 use crate::training::{Measurement, MetricName, On};
 
 /// What it is called.
@@ -39,7 +40,7 @@ pub fn annealed(
         seed,
         ..Settings::default()
     };
-    let log_z = log_partition(machine, &settings, &mut |_, _| {})?;
+    let log_z = log_partition(machine, &settings, &mut Silent)?;
     let std_error = energy.std_error.map(|error| error.hypot(log_z.std_error));
     Ok(Some(Measurement { name: ANNEALED, value: -energy.value - log_z.log_z, std_error }))
 }

@@ -51,7 +51,7 @@ use crate::error::Error;
 use crate::evaluation::log_partition::{self, LogPartition, Settings};
 use crate::machine::{Layer, Machine, Role};
 use crate::models::Body;
-use crate::progress::{Listener, Work};
+use crate::progress::Listener;
 use crate::run::Model;
 use crate::schema::{LABELS, Schema};
 use harmonium_data::{Dataset, Image};
@@ -109,29 +109,8 @@ impl Model {
             Body::Machine(_) => self.about.data.means(visible_entries(machine)),
             Body::Dbn(_) => None,
         };
-        let method = settings.method.map_or_else(|| log_partition::choose(machine), Ok)?;
-        if method == log_partition::Method::Exact {
-            return log_partition::exactly(machine, settings, listener);
-        }
-        let method = Some(method);
-        let means = settings.means.clone().or(means);
-        let settings = Settings { method, means, ..settings.clone() };
-        let mut last = (0, 0);
-        let found = log_partition::log_partition(machine, &settings, &mut |done, total| {
-            if let Some(width) = settings.width.filter(|_| last.1 > 0 && last.1 != total) {
-                let before = last.1;
-                listener.note(&format!(
-                    "the interval is wider than {width} nats after {before} sweeps: once more with {total}"
-                ));
-            }
-            last = (done, total);
-            listener.at(Work { what: "ln Z", done, total, detail: "" });
-        })?;
-        if listener.cancelled() {
-            let (done, total) = last;
-            return Err(Error::Cancelled { what: "ln Z".into(), done, total });
-        }
-        Ok(found)
+        let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
+        log_partition::log_partition(machine, &settings, listener)
     }
 }
 

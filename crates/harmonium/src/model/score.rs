@@ -19,7 +19,7 @@ use crate::evaluation::baseline::{Baselines, Fitted, Gain};
 use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
-use crate::evaluation::log_partition::{self, Bracket, LogPartition, Settings};
+use crate::evaluation::log_partition::{self, Bracket, Doubt, LogPartition, Settings};
 use crate::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use crate::evaluation::row_sums::{self, How, RowWork, Sums};
 use crate::exact::{self, Budget};
@@ -35,7 +35,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Rows scored at a time.
-const ROWS: usize = 256;
+const ROWS: usize = 128;
 /// The variates of the draws behind the score of a deep belief network, and of its labels.
 const IMPORTANCE: u64 = 300;
 const LABELS: u64 = 301;
@@ -212,6 +212,15 @@ impl Score {
         }
     }
 
+    /// What speaks against the interval: of $\ln Z$, and of the sums of the rows.
+    pub fn doubts(&self) -> (&[Doubt], &[Doubt]) {
+        match &self.behind {
+            Behind::Exact(_) | Behind::Nothing => (&[], &[]),
+            Behind::Estimated { estimate, log_z, .. } => (&log_z.doubts, &estimate.row_doubts),
+            Behind::Drawn { log_z, .. } => (&log_z.doubts, &[]),
+        }
+    }
+
     /// Minus the mean in bits for each unit of a row.
     pub fn bits_per_dimension(&self) -> f64 {
         -self.mean / (std::f64::consts::LN_2 * self.dimensions as f64)
@@ -354,6 +363,15 @@ impl Model {
         let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
         let work = RowWork { seed: scoring.annealing.seed, ..RowWork::default() };
         let (mut sums, mut terms) = (Sums::none(), Vec::new());
+        let mut most_betas = work.betas;
+        let Settings { betas, chains, .. } = scoring.annealing;
+        // Every row may take its share; settings that were asked for are kept to.
+        let budget = if betas.is_some() || chains.is_some() {
+            0.0
+        } else {
+            let share = ROWS as f64 / feed.data().n_rows().max(ROWS) as f64;
+            share * log_partition::sweeps_of_budget(machine)
+        };
         for piece in pieces(feed.data().n_rows(), ROWS) {
             let (first, end) = (piece.start, piece.end);
             let batch = feed.batch(piece, Stream::new(0));
@@ -363,7 +381,16 @@ impl Model {
                 terms.extend(rows);
                 bounds
             } else {
-                row_sums::log_sums(&sampler, clamp, &x, first, &work)?
+                let work = (&work, budget);
+                let (found, betas) = row_sums::settled_log_sums(&sampler, clamp, &x, first, work)?;
+                if betas > most_betas {
+                    most_betas = betas;
+                    listener.note(&format!(
+                        "rows do not settle over {} temperatures: annealed once more over {betas}",
+                        RowWork::default().betas
+                    ));
+                }
+                found
             });
             tell(listener, "rows", end as u64, feed.data().n_rows() as u64)?;
         }

@@ -24,20 +24,7 @@ pub(crate) struct Ratio {
 /// Solves Bennett's equation for $u$ at samples of $p_0$ (`forward`) and of $p_1$ (`backward`).
 pub(crate) fn bennett(forward: &[f64], backward: &[f64]) -> Ratio {
     let shift = (forward.len() as f64 / backward.len() as f64).ln();
-    let balance = |c: f64| -> f64 {
-        let up: f64 = forward.iter().map(|u| logistic(u - c - shift)).sum();
-        let down: f64 = backward.iter().map(|u| logistic(c - u + shift)).sum();
-        up - down
-    };
-    let both = || forward.iter().chain(backward);
-    let mut low = both().copied().fold(f64::INFINITY, f64::min) - shift.abs() - 1.0;
-    let mut high = both().copied().fold(f64::NEG_INFINITY, f64::max) + shift.abs() + 1.0;
-    // The balance falls with c. Each halving gains a bit, so this ends at the last one.
-    while high - low > 1e-12 * (1.0 + high.abs().max(low.abs())) {
-        let middle = 0.5 * (low + high);
-        if balance(middle) > 0.0 { low = middle } else { high = middle }
-    }
-    let c = 0.5 * (low + high);
+    let c = solve_bennett(forward, backward, shift);
     let up: Vec<f64> = forward.iter().map(|u| logistic(u - c - shift)).collect();
     let down: Vec<f64> = backward.iter().map(|u| logistic(c - u + shift)).collect();
     let spread = |f: &[f64]| {
@@ -47,6 +34,36 @@ pub(crate) fn bennett(forward: &[f64], backward: &[f64]) -> Ratio {
     };
     let slope = up.iter().chain(&down).map(|f| f * (1.0 - f)).sum();
     Ratio { log: c, std_error: (spread(&up) + spread(&down)).sqrt(), slope }
+}
+
+/// The root of the equation, whose balance falls with $c$, for $M$ = `shift`: Newton's steps, and halves
+/// of what is left where a step would leave it.
+pub(crate) fn solve_bennett(forward: &[f64], backward: &[f64], shift: f64) -> f64 {
+    let both = || forward.iter().chain(backward);
+    let mut low = both().copied().fold(f64::INFINITY, f64::min) - shift.abs() - 1.0;
+    let mut high = both().copied().fold(f64::NEG_INFINITY, f64::max) + shift.abs() + 1.0;
+    let mut c = 0.5 * (low + high);
+    while high - low > 1e-12 * (1.0 + high.abs().max(low.abs())) {
+        let (mut balance, mut slope) = (0.0, 0.0);
+        let mut add = |f: f64, sign: f64| {
+            balance += sign * f;
+            slope += f * (1.0 - f);
+        };
+        forward.iter().for_each(|u| add(logistic(u - c - shift), 1.0));
+        backward.iter().for_each(|u| add(logistic(c - u + shift), -1.0));
+        if balance > 0.0 {
+            low = c;
+        } else {
+            high = c;
+        }
+        let step = balance / slope;
+        if step.abs() <= 1e-13 * (1.0 + c.abs()) {
+            return c;
+        }
+        let next = c + step;
+        c = if next > low && next < high { next } else { 0.5 * (low + high) };
+    }
+    c
 }
 
 #[cfg(test)]

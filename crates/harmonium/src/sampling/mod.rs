@@ -38,7 +38,7 @@ pub use tempering::{SwapRate, Tempering};
 pub use trajectory::TrackedLogPartition;
 
 pub(crate) use ancestral::Way;
-pub(crate) use bennett::bennett;
+pub(crate) use bennett::{bennett, solve_bennett};
 pub(crate) use bridge::Bridge;
 pub(crate) use collapsed::{Collapsed, Variates};
 pub(crate) use inference::free_layers;

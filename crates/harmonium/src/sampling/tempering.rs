@@ -319,6 +319,28 @@ impl Tempering {
         (up, down)
     }
 
+    /// A sweep on the way from the base to the ladder, without swaps: each replica is at the rung that is
+    /// this `share` of its own way up.
+    pub(crate) fn climb_collapsed(
+        &mut self,
+        collapsed: &mut Collapsed<'_>,
+        share: f64,
+        variates: Variates,
+    ) {
+        let n = self.betas.len();
+        let on_the_way = |k: usize| {
+            let place = share * k as f64;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rung")]
+            let below = (place as usize).min(n - 1);
+            let (low, high) = (self.betas[below], self.betas[(below + 1).min(n - 1)]);
+            low + place.fract() * (high - low)
+        };
+        let betas: Vec<f64> = (0..n).map(on_the_way).collect();
+        let betas = betas.repeat(self.replicas.n_rows() / n);
+        let Variates { stream, sweep } = variates;
+        collapsed.sweep(&mut self.replicas, &betas, Variates { stream: stream.fork(2), sweep });
+    }
+
     /// The replicas at $\beta = 1$: samples of the machine itself.
     ///
     /// # Errors

@@ -5,10 +5,11 @@ use crate::statistics::{assert_distributed, assert_mean};
 use harmonium::engine::Arithmetic;
 use harmonium::error::Error;
 use harmonium::evaluation::log_partition::{
-    Bracket, LogPartition, Method, Settings, Starts, choose, log_partition,
+    Bracket, Doubt, LogPartition, Method, Settings, Starts, choose, log_partition,
 };
 use harmonium::exact;
 use harmonium::machine::{Base, Machine, State};
+use harmonium::progress::{Listener, Silent, Work};
 use harmonium::random::Stream;
 use harmonium::sampling::Clamp;
 use std::collections::HashMap;
@@ -32,8 +33,17 @@ fn settings(method: Method) -> Settings {
     }
 }
 
+/// Never hears of more work done than there is.
+struct Counts;
+
+impl Listener for Counts {
+    fn at(&mut self, work: Work<'_>) {
+        assert!(work.done <= work.total, "{work:?}");
+    }
+}
+
 fn find(machine: &Machine, settings: &Settings) -> LogPartition {
-    log_partition(machine, settings, &mut |done, total| assert!(done <= total)).unwrap()
+    log_partition(machine, settings, &mut Counts).unwrap()
 }
 
 #[test]
@@ -96,6 +106,7 @@ fn every_method_finds_log_z_on_every_machine_in_every_precision() {
                 assert!(found.lower <= found.log_z && found.log_z <= found.upper, "{name}");
                 let exactly = found.starts == Some(Starts::Exact);
                 assert_eq!(found.bracket == Bracket::Bound, exactly, "{name}, {method:?}");
+                assert_eq!(found.is_unsettled(), !found.doubts.is_empty(), "{name}, {method:?}");
             }
         }
     }
@@ -196,7 +207,7 @@ fn a_width_is_reached_or_it_is_said_that_it_was_not() {
 #[test]
 fn settings_that_cannot_be_are_explained() {
     let machine = named("rbm of binary");
-    let fails = |settings: Settings| log_partition(&machine, &settings, &mut |_, _| {});
+    let fails = |settings: Settings| log_partition(&machine, &settings, &mut Silent);
     for method in METHODS {
         for n in [0, 1] {
             let chains = Settings { chains: Some(n), ..settings(method) };
@@ -220,7 +231,7 @@ fn machines_without_a_distribution_are_told_so() {
     step.weights[0][0] = 50.0;
     let machine = crate::machines::moved(&machine, &step);
     for method in METHODS {
-        let found = log_partition(&machine, &settings(method), &mut |_, _| {});
+        let found = log_partition(&machine, &settings(method), &mut Silent);
         assert!(matches!(found, Err(Error::Diverges { .. })), "{found:?}");
     }
 }
@@ -305,5 +316,130 @@ fn the_ising_torus_has_the_log_z_of_kaufman() {
             find(&machine, &Settings { betas, chains: Some(chains), sweeps, ..settings(method) });
         let error = (found.log_z - torus_log_z(10, 0.4)).abs();
         assert!(found.std_error < 0.1 && error < 5.0 * found.std_error, "{error}: {found:?}");
+    }
+}
+
+/// Spins on an open grid with couplings of +`beta` and -`beta`: a spin glass.
+fn glass(side: usize, beta: f64, seed: u64) -> Machine {
+    use harmonium::machine::{Coupling, Edges, Layer, LayerId, Role};
+    use harmonium::random::Site;
+    use harmonium::units::Units;
+    let n = side * side;
+    let spins = Layer::new("spins", Role::Visible, Units::Spin, n).unwrap();
+    let right = (0..n).filter(|i| i % side + 1 < side).map(|i| (i, i + 1));
+    let below = (0..n - side).map(|i| (i, i + side));
+    let sign = |i: usize| (Stream::new(seed).uniform(Site::new(0, 0, 0), i) - 0.5).signum();
+    let edges = right.chain(below).enumerate().map(|(k, (i, j))| (i, j, beta * sign(k)));
+    let edges = Edges::new(n, edges).unwrap();
+    Machine::new(vec![spins], vec![Coupling::sparse(LayerId(0), edges)]).unwrap()
+}
+
+#[test]
+fn intervals_of_spin_glasses_hold_or_say_that_they_are_unsettled() {
+    let (mut unsettled, mut held, mut believed) = (0.0, 0.0, 0.0);
+    for seed in 0..extent(6, 40) {
+        let machine = glass(7, 1.0 + 0.4 * (seed % 6) as f64, seed);
+        let exact = exact::log_partition(&machine).unwrap();
+        for method in METHODS {
+            // So little work that some cannot be known.
+            let (betas, chains) = if method == Method::Bar { (8, 10) } else { (60, 40) };
+            let how = Settings {
+                betas: Some(betas),
+                chains: Some(chains),
+                sweeps: Some(8000),
+                starts: Some(Starts::Tempered),
+                seed,
+                ..settings(method)
+            };
+            let found = find(&machine, &how);
+            if found.is_unsettled() {
+                unsettled += 1.0;
+                assert!(!found.doubts.is_empty() && found.width().is_finite(), "{found:?}");
+            } else {
+                believed += 1.0;
+                held += f64::from(u8::from(found.lower <= exact && exact <= found.upper));
+            }
+        }
+    }
+    assert!(unsettled > 0.0 && believed > 0.0, "{unsettled} unsettled, {believed} believed");
+    // Five in a hundred may miss; four standard deviations more cannot be.
+    let allowed = 0.05 * believed + 4.0 * (0.05_f64 * 0.95 * believed).sqrt();
+    assert!(believed - held < allowed, "{held} of {believed} hold");
+}
+
+#[test]
+fn more_work_is_spent_until_an_interval_settles() {
+    let machine = glass(6, 2.0, 3);
+    let exact = exact::log_partition(&machine).unwrap();
+    let short = Settings {
+        betas: Some(12),
+        chains: Some(20),
+        sweeps: Some(4000),
+        starts: Some(Starts::Tempered),
+        ..settings(Method::Sandwich)
+    };
+    let judged = find(&machine, &short);
+    assert!(judged.is_unsettled() && (judged.betas, judged.chains) == (12, 20), "{judged:?}");
+    let longer = find(&machine, &Settings { extensions: Some(5), ..short });
+    assert!(!longer.is_unsettled() && longer.sweeps > 4 * judged.sweeps, "{longer:?}");
+    assert!(longer.lower <= exact && exact <= longer.upper, "{exact}: {longer:?}");
+}
+
+/// Two modes, far apart: chains that start near the smaller one do not see the other.
+#[test]
+fn a_mode_that_another_base_finds_is_not_left_out() {
+    use harmonium::machine::{Coupling, Layer, LayerId, Role, Triangle};
+    use harmonium::units::Units;
+    let n = 14;
+    let mut layer = Layer::new("units", Role::Visible, Units::Binary, n).unwrap();
+    // All off has energy 0; all on has -3, behind a barrier.
+    let weight = 2.0;
+    let bias = (3.0 - weight * (n * (n - 1)) as f64 / 2.0) / n as f64;
+    layer.bias.fill(bias);
+    let weights = Triangle::from_fn(n, |_, _| weight).unwrap();
+    let machine = Machine::new(vec![layer], vec![Coupling::lateral(LayerId(0), weights)]).unwrap();
+    let exact = exact::log_partition(&machine).unwrap();
+    for method in METHODS {
+        let how = Settings {
+            betas: Some(if method == Method::Bar { 8 } else { 100 }),
+            chains: Some(20),
+            starts: Some(Starts::Tempered),
+            ..settings(method)
+        };
+        let found = find(&machine, &how);
+        let holds = found.lower <= exact && exact <= found.upper;
+        assert!(holds || found.is_unsettled(), "{method:?}: {exact} is not in {found:?}");
+    }
+}
+
+#[test]
+fn doubts_are_sentences_with_numbers() {
+    let doubt = Doubt::FewEffective { effective: 1.14, chains: 100 };
+    assert_eq!(doubt.to_string(), "the weights count as 1.1 of 100 chains");
+    let found = find(&glass(6, 2.0, 3), &Settings { betas: Some(4), ..settings(Method::Ais) });
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["bracket"], "unsettled", "{json}");
+    assert!(json["doubts"][0].as_str().unwrap().contains("chains"), "{json}");
+}
+
+/// Cancels after it has heard of some work.
+struct Impatient(u64);
+
+impl Listener for Impatient {
+    fn at(&mut self, work: Work<'_>) {
+        self.0 = work.done;
+    }
+
+    fn cancelled(&mut self) -> bool {
+        self.0 > 1000
+    }
+}
+
+#[test]
+fn a_search_is_cancelled_in_its_middle() {
+    for method in METHODS {
+        let found = log_partition(&named("rbm of binary"), &settings(method), &mut Impatient(0));
+        let Err(Error::Cancelled { done, total, .. }) = found else { panic!("{found:?}") };
+        assert!(done > 1000 && 2 * done < total, "{method:?}: {done} of {total}");
     }
 }

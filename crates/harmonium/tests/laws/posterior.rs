@@ -8,6 +8,7 @@ use harmonium::evaluation::likelihood::estimate;
 use harmonium::evaluation::log_partition::{self, Bracket, Method, log_partition};
 use harmonium::evaluation::row_sums::{How, RowWork, annealed_log_sums, log_sums};
 use harmonium::exact;
+use harmonium::progress::Silent;
 use harmonium::sampling::{Clamp, Sampler, posterior_factorises};
 
 const PRECISIONS: [Arithmetic; 2] = [Arithmetic::F64, Arithmetic::F32];
@@ -86,7 +87,7 @@ fn a_score_holds_the_exact_one_in_its_interval() {
             betas: Some(30),
             ..log_partition::Settings::default()
         };
-        let log_z = log_partition(&machine, &how, &mut |_, _| {}).unwrap();
+        let log_z = log_partition(&machine, &how, &mut Silent).unwrap();
         let exact = exact::log_probabilities(&machine, &clamp, &x).unwrap();
         let exact = exact.iter().sum::<f64>() / 20.0;
         let found = estimate(&sums, &[1.0; 20], &log_z);

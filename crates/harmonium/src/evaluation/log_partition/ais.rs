@@ -15,31 +15,32 @@
 //! it and the base. The last step leads from the rounded machine to the machine itself, and is
 //! weighed in double precision. The mean of $w$ is therefore that of the machine itself.
 
+use super::search::{Report, Search};
 use super::weights::Summary;
-use super::{Bracket, LogPartition, Method, Report, Search};
+use super::{Bracket, LogPartition, Method, doubts};
 use crate::error::Error;
 use crate::machine::State;
 use crate::sampling::{Collapsed, Variates, independent};
 use harmonium_kernels::random::Stream;
 
 /// Leads the rows of `x` along `betas`; the logarithms of their weights. `tell` hears of the
-/// chains that were moved.
+/// chains that were moved, and may end the work.
 pub(crate) fn anneal(
     collapsed: &mut Collapsed<'_>,
     x: &mut State,
     betas: &[f64],
     stream: Stream,
-    tell: &mut dyn FnMut(usize),
-) -> Vec<f64> {
+    tell: &mut dyn FnMut(usize) -> Result<(), Error>,
+) -> Result<Vec<f64>, Error> {
     let mut log_weights = vec![0.0; x.n_rows()];
     for (sweep, pair) in betas.windows(2).enumerate() {
         collapsed.step(x, (pair[0], pair[1]), &mut log_weights, Variates { stream, sweep });
-        tell(x.n_rows());
+        tell(x.n_rows())?;
     }
-    log_weights
+    Ok(log_weights)
 }
 
-/// Chains from the base to the machine: the weights, and where they ended.
+/// Chains from the base to the machine: their weights.
 pub(super) fn forward(
     search: &Search,
     betas: &[f64],
@@ -48,7 +49,8 @@ pub(super) fn forward(
     let (machine, stream) = (search.machine(), search.stream.fork(2));
     let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
-    let mut weights = anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut |n| report.add(n));
+    let mut tell = |n| report.add(n);
+    let mut weights = anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut tell)?;
     let rounding = search.rounding(&mut x)?;
     weights.iter_mut().zip(rounding).for_each(|(w, r)| *w += r);
     Ok(weights)
@@ -59,13 +61,19 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
     let betas = search.schedule(report)?.betas(search.n_betas());
     let summary = Summary::of(&forward(search, &betas, report)?);
     let log_z = search.base.log_partition(search.machine()) + summary.log_mean;
+    let doubt = doubts::few(summary.effective_samples, search.n_chains());
+    let above = match doubt {
+        Some(_) => summary.reach_above(),
+        None => summary.margin_above(),
+    };
     Ok(LogPartition {
         log_z,
         std_error: summary.std_error,
         lower: log_z - summary.margin_below(),
-        upper: log_z + summary.margin_above(),
+        upper: log_z + above,
         // The lower end is a bound; nothing keeps the upper one from missing what no chain saw.
-        bracket: Bracket::Heuristic,
+        bracket: Bracket::judged(Bracket::Heuristic, doubt.is_none()),
+        doubts: doubt.into_iter().collect(),
         method: Method::Ais,
         effective_samples: Some(summary.effective_samples),
         chains: search.n_chains(),
@@ -73,6 +81,7 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
         sweeps: (search.n_chains() * (betas.len() - 1)) as u64,
         starts: None,
         least_swaps: None,
+        round_trips: None,
         width_reached: None,
     })
 }

@@ -5,21 +5,31 @@
 //! the spread of what each ladder adds to the equations (the infinitesimal jackknife). Ladders that
 //! have not settled yet agree with each other and are all wrong; half of what lies between the first
 //! and the second half of the rounds has the same standard deviation, and takes its place if it is
-//! larger.
+//! larger. What each ladder says on its own, and how often its replicas travelled, is judged in
+//! [`doubts`](super::doubts).
+//!
+//! Replicas first climb: each is led from the base to its own temperature, so that ladders start at
+//! independent annealed states, then swaps begin.
 
-use super::weights::student;
-use super::{Bracket, LogPartition, Method, Report, Search};
+use super::doubts::{self, Doubt, Ladders};
+use super::search::{Report, Search};
+use super::weights::{Summary, Z, student};
+use super::{Bracket, LogPartition, Method};
 use crate::error::Error;
 use crate::machine::State;
-use crate::sampling::{Clamp, Collapsed, Tempering, Variates, bennett};
+use crate::sampling::{Clamp, Collapsed, Tempering, Variates, bennett, solve_bennett};
 use crate::units::binary::logistic;
 use harmonium_kernels::random::Stream;
+use rayon::prelude::*;
 use std::ops::Range;
 
-/// One round in this many is thrown away at the start, while the replicas settle.
-const SETTLING: usize = 5;
+/// One round in this many leads the replicas to their temperatures, and as many again let them
+/// settle there; nothing is taken down before.
+const CLIMBING: usize = 6;
 /// Fewest rounds.
 const FEWEST_ROUNDS: usize = 50;
+/// Most numbers that are kept of each of two kinds; of longer runs every second, third … round.
+pub(super) const MOST_KEPT: usize = 1 << 23;
 
 /// Replicas of parallel tempering, what they say about $\ln Z$, and samples of the machine.
 pub(super) struct Climbed {
@@ -30,6 +40,8 @@ pub(super) struct Climbed {
     pub(super) rounds: usize,
     /// Least share of swaps that was accepted between two neighbours.
     pub(super) least_swaps: f64,
+    /// What the ladders say, each on its own.
+    pub(super) ladders: Ladders,
     /// Replicas at $\beta = 1$, spread over the rounds.
     pub(super) samples: State,
 }
@@ -69,6 +81,26 @@ impl Walked {
         let spread: f64 = influence.iter().map(|x| x * x).sum();
         (log_ratio, (spread * count / (count - 1.0)).sqrt())
     }
+
+    /// $\ln Z_1/Z_0$ of some of the rounds of one ladder.
+    fn of_ladder(&self, ladder: usize, rounds: &Range<usize>) -> f64 {
+        let seen =
+            |all: &'_ [Vec<f64>], k: usize| all[ladder * self.n_rungs + k][rounds.clone()].to_vec();
+        (0..self.n_rungs - 1)
+            .map(|k| solve_bennett(&seen(&self.up, k), &seen(&self.down, k + 1), 0.0))
+            .sum()
+    }
+
+    /// What each ladder says on its own.
+    fn ladders(&self, rounds: usize, round_trips: u64) -> Ladders {
+        let (first, second) = (0..rounds / 2, rounds / 2..rounds);
+        let each = |rounds: &Range<usize>| -> Vec<f64> {
+            (0..self.n_ladders).into_par_iter().map(|l| self.of_ladder(l, rounds)).collect()
+        };
+        let halves = each(&first).into_iter().zip(each(&second));
+        let drifts = halves.map(|(first, second)| second - first).collect();
+        Ladders { each: each(&(0..rounds)), drifts, round_trips }
+    }
 }
 
 /// How parallel tempering is run.
@@ -90,8 +122,10 @@ pub(super) fn climb(
     let (machine, clamp) = (search.machine(), Clamp::none());
     let (n, n_ladders) = (betas.len(), climb.n_ladders);
     let all = climb.rounds.max(FEWEST_ROUNDS).max(2 * climb.samples);
-    let settling = all / SETTLING;
+    let climbing = all / CLIMBING;
+    let settling = 2 * climbing;
     let rounds = all - settling;
+    let thin = (rounds * n * n_ladders).div_ceil(MOST_KEPT).max(1);
     let mut ladder =
         Tempering::new(machine, n_ladders, betas, search.base.clone(), stream.fork(0))?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &clamp, ladder.replicas())?;
@@ -100,13 +134,20 @@ pub(super) fn climb(
     let mut taken = 0;
     for round in 0..settling + rounds {
         let variates = Variates { stream: stream.fork(1), sweep: round };
+        report.add(n * n_ladders)?;
+        if round < climbing {
+            let share = (round + 1) as f64 / climbing as f64;
+            ladder.climb_collapsed(&mut collapsed, share, variates);
+            continue;
+        }
         let (higher, lower) = ladder.advance_collapsed(&mut collapsed, variates);
-        report.add(n * n_ladders);
         if round < settling {
             continue;
         }
-        up.iter_mut().zip(higher).for_each(|(all, u)| all.push(u));
-        down.iter_mut().zip(lower).for_each(|(all, u)| all.push(-u));
+        if (round - settling).is_multiple_of(thin) {
+            up.iter_mut().zip(higher).for_each(|(all, u)| all.push(u));
+            down.iter_mut().zip(lower).for_each(|(all, u)| all.push(-u));
+        }
         // The last sample is taken in the last round, the others evenly before it.
         if taken < climb.samples && (round - settling + 1) * climb.samples >= (taken + 1) * rounds {
             let now = ladder.targets(machine)?;
@@ -118,19 +159,38 @@ pub(super) fn climb(
             taken += 1;
         }
     }
+    let kept = up[0].len();
     let walked = Walked { up, down, n_rungs: n, n_ladders };
-    let (log_ratio, spread) = walked.ratio(0..rounds);
-    let drift = walked.ratio(0..rounds / 2).0 - walked.ratio(rounds / 2..rounds).0;
+    let (log_ratio, spread) = walked.ratio(0..kept);
+    let ladders = walked.ladders(kept, ladder.round_trips());
     let rates = ladder.swap_rates().iter().map(|s| s.rate());
     Ok(Climbed {
         log_ratio,
-        std_error: spread.max(0.5 * drift.abs()),
+        std_error: spread.max(0.5 * ladders.drift().0.abs()),
         n_ladders,
         n_rungs: n,
-        rounds,
+        rounds: settling + rounds,
         least_swaps: rates.fold(1.0, f64::min),
+        ladders,
         samples,
     })
+}
+
+impl Climbed {
+    /// Half the width of the 95 % interval.
+    pub(super) fn margin(&self) -> f64 {
+        student(self.n_ladders - 1) * self.std_error
+    }
+
+    /// What speaks against these replicas.
+    fn doubts(&self, pilot: &Summary) -> Vec<Doubt> {
+        let forward = (pilot.log_mean, pilot.std_error);
+        // Forward chains are a lower bound: a ladder above it is as it should be.
+        let below = self.log_ratio < pilot.log_mean;
+        let below = doubts::sides(forward, (self.log_ratio, self.std_error)).filter(|_| below);
+        let doubts = [self.ladders.disagree(), self.ladders.travelled(), below];
+        doubts.into_iter().flatten().collect()
+    }
 }
 
 /// $\ln Z$ by parallel tempering and Bennett's ratio between neighbours.
@@ -141,14 +201,33 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
     let rounds = search.tempering_sweeps(Method::Bar) / (n_ladders * n_rungs);
     let how = Climb { n_ladders, rounds, samples: 0 };
     let found = climb(search, &schedule.betas(n_rungs), &how, search.stream.fork(4), report)?;
-    let log_z = search.base.log_partition(search.machine()) + found.log_ratio;
-    let margin = student(n_ladders - 1) * found.std_error;
+    let base = search.base.log_partition(search.machine());
+    let pilot = Summary::of(&schedule.weights);
+    let doubts = found.doubts(&pilot);
+    let (mut lower, mut upper) =
+        (found.log_ratio - found.margin(), found.log_ratio + found.margin());
+    if found.ladders.hardly_agree() {
+        upper = upper.max(found.ladders.highest());
+    }
+    // Forward chains are too low on average: where they are above, a mode may be missing here.
+    let above = pilot.log_mean - found.log_ratio;
+    if above > Z * pilot.std_error.hypot(found.std_error) {
+        upper = upper.max(pilot.log_mean + pilot.margin_above());
+    }
+    if !doubts.is_empty() {
+        // Ladders that miss a mode say too little, and so do those that are still on their way.
+        let forward = pilot.log_mean - pilot.margin_below();
+        let drift = found.ladders.drift().0.abs();
+        upper = (upper + drift).max(found.ladders.highest()).max(forward + pilot.margin_above());
+        lower = lower.min(found.log_ratio - drift);
+    }
     Ok(LogPartition {
-        log_z,
+        log_z: base + found.log_ratio,
         std_error: found.std_error,
-        lower: log_z - margin,
-        upper: log_z + margin,
-        bracket: Bracket::Heuristic,
+        lower: base + lower,
+        upper: base + upper,
+        bracket: Bracket::judged(Bracket::Heuristic, doubts.is_empty()),
+        doubts,
         method: Method::Bar,
         effective_samples: None,
         chains: found.n_ladders,
@@ -156,6 +235,7 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
         sweeps: (found.n_ladders * found.n_rungs * found.rounds) as u64,
         starts: None,
         least_swaps: Some(found.least_swaps),
+        round_trips: Some(found.ladders.round_trips),
         width_reached: None,
     })
 }

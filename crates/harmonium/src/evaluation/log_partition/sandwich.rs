@@ -8,28 +8,32 @@
 //! steps cannot be taken back, by their variances.
 
 use super::ais::{anneal, forward};
-use super::bar::{Climb, climb};
+use super::bar::{Climb, Climbed, climb};
+use super::doubts::{self, Doubt};
 use super::schedule::Schedule;
+use super::search::{Report, Search};
 use super::weights::{Summary, Z};
-use super::{Bracket, LogPartition, Method, Report, Search, Starts};
+use super::{Bracket, LogPartition, Method, Starts};
 use crate::error::Error;
-use crate::exact::{self, Budget};
-use crate::machine::State;
+use crate::exact::{self, Budget, Query};
+use crate::machine::{Clamp, Machine, State};
 use crate::sampling::{Collapsed, bennett};
 
-/// Whether the backward chains start at exact samples.
-pub(super) fn starts(search: &Search) -> Starts {
-    let terms = exact::log2_states(search.machine());
-    if Budget::SAMPLES.affords(terms) { Starts::Exact } else { Starts::Tempered }
+/// Where backward chains start unless asked for otherwise: at exact samples where they are affordable.
+pub(super) fn starts(machine: &Machine) -> Result<Starts, Error> {
+    let one = State::zeros(machine, 1)?;
+    let cost = exact::cost(machine, &Clamp::none(), &one, Query::Samples)?;
+    let exact = cost.is_within(Budget::SAMPLES);
+    Ok(if exact { Starts::Exact } else { Starts::Tempered })
 }
 
-/// Samples of the machine, one for each chain.
+/// Samples of the machine, one for each chain, and the ladders that they come from.
 fn draw(
     search: &Search,
     schedule: &Schedule,
     starts: Starts,
     report: &mut Report<'_>,
-) -> Result<(State, Option<f64>), Error> {
+) -> Result<(State, Option<Climbed>), Error> {
     let (n, stream) = (search.n_chains(), search.stream.fork(3));
     if starts == Starts::Exact {
         return Ok((exact::samples(search.machine(), n, stream.fork(0))?, None));
@@ -45,7 +49,7 @@ fn draw(
             x.set_row(l, row, found.samples.row(l, row))?;
         }
     }
-    Ok((x, Some(found.least_swaps)))
+    Ok((x, Some(found)))
 }
 
 /// $\ln Z$ from both sides.
@@ -53,32 +57,41 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
     let schedule = search.schedule(report)?;
     let betas = schedule.betas(search.n_betas());
     let up = forward(search, &betas, report)?;
-    let starts = starts(search);
-    let (mut x, least_swaps) = draw(search, &schedule, starts, report)?;
+    let starts = search.starts;
+    let (mut x, climbed) = draw(search, &schedule, starts, report)?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
     let backwards: Vec<f64> = betas.iter().rev().copied().collect();
     let stream = search.stream.fork(3).fork(1);
     let rounding = search.rounding(&mut x)?;
-    let mut down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut |n| report.add(n));
+    let mut tell = |n| report.add(n);
+    let mut down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut tell)?;
     down.iter_mut().zip(rounding).for_each(|(w, r)| *w -= r);
     let base = search.base.log_partition(search.machine());
-    let sides = Sides::new(&up, &down, collapsed.is_reversible());
+    let mut sides = Sides::new(&up, &down, collapsed.is_reversible());
+    let doubts = climbed.as_ref().map_or_else(Vec::new, |climbed| sides.doubts(climbed));
+    let loose = |climbed: &&Climbed| climbed.ladders.hardly_agree() || !doubts.is_empty();
+    if let Some(climbed) = climbed.as_ref().filter(loose) {
+        sides.widen(climbed);
+    }
+    let usual = match starts {
+        Starts::Exact => Bracket::Bound,
+        Starts::Tempered => Bracket::Heuristic,
+    };
     Ok(LogPartition {
         log_z: base + sides.middle,
         std_error: sides.std_error,
         lower: base + sides.lower,
         upper: base + sides.upper,
-        bracket: match starts {
-            Starts::Exact => Bracket::Bound,
-            Starts::Tempered => Bracket::Heuristic,
-        },
+        bracket: Bracket::judged(usual, doubts.is_empty()),
+        doubts,
         method: Method::Sandwich,
         effective_samples: Some(sides.effective_samples),
         chains: search.n_chains(),
         betas: betas.len(),
-        sweeps: (2 * search.n_chains() * (betas.len() - 1)) as u64,
+        sweeps: report.done(),
         starts: Some(starts),
-        least_swaps,
+        least_swaps: climbed.as_ref().map(|c| c.least_swaps),
+        round_trips: climbed.as_ref().map(|c| c.ladders.round_trips),
         width_reached: None,
     })
 }
@@ -96,10 +109,40 @@ pub(crate) struct Sides {
     /// The two sides with a margin of 97.5 % each.
     pub(super) lower: f64,
     pub(super) upper: f64,
-    pub(super) effective_samples: f64,
+    pub(crate) effective_samples: f64,
+    n: usize,
+    /// How far above the forward side the truth may lie if its upper half is to be believed.
+    reach: f64,
 }
 
 impl Sides {
+    /// What speaks against an interval whose backward chains started at the samples of ladders.
+    fn doubts(&self, climbed: &Climbed) -> Vec<Doubt> {
+        let forward = (self.forward, self.forward_error);
+        let backward = (self.backward, self.backward_error);
+        let few = doubts::few(self.effective_samples, self.n);
+        let sides = doubts::sides(forward, backward);
+        // What ladders disagree about matters where it is more than the interval holds anyway.
+        let (middle, half) = (climbed.log_ratio, climbed.margin());
+        let outside = middle + half < self.lower || middle - half > self.upper;
+        let loose = outside || 2.0 * half > self.upper - self.lower;
+        let ladders = climbed.ladders.disagree().filter(|_| loose);
+        // Replicas that did not travel leave the backward side no better than the forward one.
+        let stuck = climbed.ladders.travelled();
+        let stuck = stuck.filter(|_| loose || self.effective_samples < 0.25 * self.n as f64);
+        [few, sides, ladders, stuck].into_iter().flatten().collect()
+    }
+
+    /// Widens the interval to hold what forward chains, backward chains and ladders say. The lower
+    /// end stays: forward chains bound from below whatever the samples are.
+    fn widen(&mut self, climbed: &Climbed) {
+        let ladders = (climbed.log_ratio + climbed.margin()).max(climbed.ladders.highest());
+        let reach = self.forward + self.reach;
+        self.upper = self.upper.max(ladders).max(reach);
+        self.middle = self.middle.max(self.forward);
+        self.std_error = self.std_error.max(self.forward_error);
+    }
+
     /// `forward` weights have mean $r$, `backward` ones $1/r$; all numbers are about $\ln r$.
     pub(crate) fn new(forward: &[f64], backward: &[f64], reversible: bool) -> Self {
         let (up, down) = (Summary::of(forward), Summary::of(backward));
@@ -126,6 +169,8 @@ impl Sides {
             upper: upper.max(middle + margin),
             std_error,
             effective_samples: up.effective_samples.min(down.effective_samples),
+            n: forward.len(),
+            reach: up.reach_above(),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Summary {
     pub(super) effective_samples: f64,
     skewness: f64,
     n: usize,
+    /// The logarithm of their mean if the upper half of the logarithms is that of a normal distribution.
+    tail: f64,
 }
 
 impl Summary {
@@ -43,7 +45,15 @@ impl Summary {
             effective_samples: count * count / squares,
             skewness: if variance > 0.0 { moment(3) / variance.powf(1.5) } else { 0.0 },
             n,
+            tail: tail(log_weights),
         }
+    }
+
+    /// How far $\ln r$ may lie above `log_mean` where the weights are so wild that a few of them
+    /// decide: the usual margin, or as far as the upper half of the logarithms promises if it is
+    /// that of a normal distribution.
+    pub(super) fn reach_above(&self) -> f64 {
+        self.margin_above().max(self.tail - self.log_mean)
     }
 
     /// How far $\ln r$ may lie below `log_mean`, one-sided 97.5 %: Student's interval of the mean,
@@ -61,6 +71,23 @@ impl Summary {
         let skew = self.skewness.max(0.0) * (2.0 * Z * Z + 1.0) / (6.0 * (self.n as f64).sqrt());
         (student(self.n.saturating_sub(1)) + skew) * self.std_error
     }
+}
+
+/// $m + s^2/2$ with the median $m$ and the distance $s$ from it to the upper sixth: the logarithm of the
+/// mean of $e^x$ for a normal $x$. The lower half is of chains that ended nowhere near, and is left out.
+fn tail(log_weights: &[f64]) -> f64 {
+    let mut sorted = log_weights.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let place = share * (sorted.len() - 1) as f64;
+        let (below, part) = (place.floor(), place.fract());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        let below = below as usize;
+        let above = (below + 1).min(sorted.len() - 1);
+        sorted[below] + part * (sorted[above] - sorted[below])
+    };
+    let (median, upper) = (at(0.5), at(0.841_344_746));
+    median + 0.5 * (upper - median).powi(2)
 }
 
 /// Student's quantile of a one-sided 97.5 %.
@@ -115,5 +142,17 @@ mod tests {
         let summary = Summary::of(&[0.0, -50.0, -60.0, -80.0]);
         assert!((summary.effective_samples - 1.0).abs() < 1e-9);
         assert!((summary.margin_below() - 40.0_f64.ln()).abs() < 1e-12);
+    }
+    #[test]
+    fn the_tail_of_normal_logarithms_is_the_mean_of_their_exponentials() {
+        use harmonium_kernels::random::{Site, Stream};
+        for sigma in [0.5, 2.0, 4.0] {
+            let mut x = vec![0.0; 40_000];
+            Stream::new(9).normals_into(Site::new(0, 0, 0), &mut x);
+            x.iter_mut().for_each(|x| *x *= sigma);
+            // The quantiles of 40,000 have errors of 0.008 sigma: three of those times sigma.
+            let error = (tail(&x) - 0.5 * sigma * sigma).abs();
+            assert!(error < 0.03 * sigma * (1.0 + sigma), "{sigma}: {error}");
+        }
     }
 }
