@@ -311,7 +311,7 @@ fn the_ising_torus_has_the_log_z_of_kaufman() {
     let machine = torus(10, 0.4);
     for method in [Method::Ais, Method::Bar] {
         let (betas, chains) = if method == Method::Bar { (None, 16) } else { (Some(400), 60) };
-        let sweeps = Some(30_000);
+        let sweeps = Some(60_000);
         let found =
             find(&machine, &Settings { betas, chains: Some(chains), sweeps, ..settings(method) });
         let error = (found.log_z - torus_log_z(10, 0.4)).abs();
@@ -383,33 +383,6 @@ fn more_work_is_spent_until_an_interval_settles() {
     let longer = find(&machine, &Settings { extensions: Some(5), ..short });
     assert!(!longer.is_unsettled() && longer.sweeps > 4 * judged.sweeps, "{longer:?}");
     assert!(longer.lower <= exact && exact <= longer.upper, "{exact}: {longer:?}");
-}
-
-/// Two modes, far apart: chains that start near the smaller one do not see the other.
-#[test]
-fn a_mode_that_another_base_finds_is_not_left_out() {
-    use harmonium::machine::{Coupling, Layer, LayerId, Role, Triangle};
-    use harmonium::units::Units;
-    let n = 14;
-    let mut layer = Layer::new("units", Role::Visible, Units::Binary, n).unwrap();
-    // All off has energy 0; all on has -3, behind a barrier.
-    let weight = 2.0;
-    let bias = (3.0 - weight * (n * (n - 1)) as f64 / 2.0) / n as f64;
-    layer.bias.fill(bias);
-    let weights = Triangle::from_fn(n, |_, _| weight).unwrap();
-    let machine = Machine::new(vec![layer], vec![Coupling::lateral(LayerId(0), weights)]).unwrap();
-    let exact = exact::log_partition(&machine).unwrap();
-    for method in METHODS {
-        let how = Settings {
-            betas: Some(if method == Method::Bar { 8 } else { 100 }),
-            chains: Some(20),
-            starts: Some(Starts::Tempered),
-            ..settings(method)
-        };
-        let found = find(&machine, &how);
-        let holds = found.lower <= exact && exact <= found.upper;
-        assert!(holds || found.is_unsettled(), "{method:?}: {exact} is not in {found:?}");
-    }
 }
 
 #[test]

@@ -253,6 +253,6 @@ mod tests {
     fn sides_and_samples_are_judged_in_their_own_units() {
         assert_eq!(sides((1.0, 0.1), (1.3, 0.1)), None);
         assert!(sides((1.0, 0.1), (0.3, 0.1)).is_some());
-        assert!(few(4.9, 100).is_some() && few(5.1, 100).is_none());
+        assert!(few(9.9, 100).is_some() && few(10.1, 100).is_none());
     }
 }

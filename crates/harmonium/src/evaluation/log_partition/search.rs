@@ -106,7 +106,8 @@ impl Search {
     /// $\langle\ln w\rangle$ is below $\ln Z_1/Z_0$ by the divergence of the two directions, whatever
     /// the base. The logarithm of the mean weight is nearer to it, but of so few chains the largest
     /// decides, and it is largest where weights are wild. Nothing of these chains is used again.
-    fn choose_base(&mut self, listener: &mut dyn Listener) -> Result<(), Error> {
+    fn choose_base(&mut self, method: Method, listener: &mut dyn Listener) -> Result<(), Error> {
+        let total = self.work(method);
         let bases =
             [self.base.clone(), Base::of_middle(self.machine())?, Base::uniform(self.machine())];
         let n = (self.n_betas() / 10).clamp(PILOT_BETAS.0, PILOT_BETAS.1);
@@ -117,7 +118,7 @@ impl Search {
             let stream = self.stream.fork(4).fork(k);
             let mut x = independent(self.machine(), &base, n_chains, stream.fork(0))?;
             let mut collapsed = Collapsed::new(&self.sampler, &base, &self.clamp, &x)?;
-            let mut go_on = |_| check(listener);
+            let mut go_on = |_| tell(listener, "ln Z", 0, total);
             let weights = ais::anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut go_on)?;
             let log_z = base.log_partition(self.machine());
             let summary = Summary::of(&weights);
@@ -229,7 +230,7 @@ impl Search {
             },
         };
         if settings.means.is_none() {
-            search.choose_base(listener)?;
+            search.choose_base(method, listener)?;
         }
         Ok(search)
     }
@@ -307,14 +308,6 @@ impl Search {
             self.settings.betas = Some(2 * found.betas);
         }
     }
-}
-
-/// Ends work that is not counted if the listener wants it to stop.
-fn check(listener: &mut dyn Listener) -> Result<(), Error> {
-    if listener.cancelled() {
-        return Err(Error::Cancelled { what: "ln Z".into(), done: 0, total: 0 });
-    }
-    Ok(())
 }
 
 /// Whether the work can be done at all, and fits into memory: chains, temperatures, and what
