@@ -56,6 +56,8 @@ pub struct Dataset {
     sampled: bool,
     weights: Option<Vec<f64>>,
     labels: Option<Labels>,
+    /// See [`Dataset::with_log_slopes`].
+    log_slopes: Option<Vec<f64>>,
 }
 
 impl<'d> From<&'d Dataset> for Cow<'d, Dataset> {
@@ -93,7 +95,7 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None, labels: None })
+        Ok(Self { table, sampled, weights: None, labels: None, log_slopes: None })
     }
 
     /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
@@ -102,8 +104,8 @@ impl Dataset {
     ///
     /// As [`Dataset::new`].
     pub fn binarized(self, binarize: Binarize) -> Result<Self, Error> {
-        let Self { table, weights, labels, .. } = self;
-        Ok(Self { weights, labels, ..Self::new(table, binarize)? })
+        let Self { table, weights, labels, log_slopes, .. } = self;
+        Ok(Self { weights, labels, log_slopes, ..Self::new(table, binarize)? })
     }
 
     /// Takes the values away that were not observed: `false` in a row for each sample, or in one
@@ -143,7 +145,7 @@ impl Dataset {
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
         let (weights, labels) = (self.weights.clone(), self.labels.clone());
-        Ok(Self { table, sampled: false, weights, labels })
+        Ok(Self { table, sampled: false, weights, labels, log_slopes: None })
     }
 
     /// Gives each sample a weight.
@@ -166,6 +168,26 @@ impl Dataset {
         Ok(self)
     }
 
+    /// Says that the values were scaled: $\sum \ln |dz/dx|$ over the values that each row has. A density
+    /// of the scaled values times this slope is one in the units of the source.
+    ///
+    /// # Errors
+    ///
+    /// If there is not one for each row.
+    pub fn with_log_slopes(mut self, log_slopes: Vec<f64>) -> Result<Self, Error> {
+        let n_rows = self.n_rows();
+        if log_slopes.len() != n_rows {
+            return Err(Error::WeightCount { n_rows, found: log_slopes.len() });
+        }
+        self.log_slopes = Some(log_slopes).filter(|s| s.iter().any(|x| *x != 0.0));
+        Ok(self)
+    }
+
+    /// What the logarithm of a density in the units of the source has more than one of the values.
+    pub fn log_slope(&self, row: usize) -> f64 {
+        self.log_slopes.as_ref().map_or(0.0, |s| s[row])
+    }
+
     /// The rows named, in that order, with their weights and labels.
     ///
     /// # Errors
@@ -178,7 +200,9 @@ impl Dataset {
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, Error> {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
         let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
-        Ok(Self { table: self.table.select_rows(rows)?, sampled: self.sampled, weights, labels })
+        let log_slopes = self.log_slopes.as_ref().map(|s| rows.iter().map(|&r| s[r]).collect());
+        let (table, sampled) = (self.table.select_rows(rows)?, self.sampled);
+        Ok(Self { table, sampled, weights, labels, log_slopes })
     }
 
     /// Number of samples.

@@ -254,6 +254,104 @@ pub enum Error {
         /// Rows and columns of the mask.
         found: (usize, usize),
     },
+    /// Two columns of one name.
+    #[error("columns {} and {} are both called `{}`", columns.0, columns.1, brief(name))]
+    SameName {
+        /// Their name.
+        name: String,
+        /// Where they are, from 0.
+        columns: (usize, usize),
+    },
+    /// A table whose first line holds numbers where names are needed.
+    #[error("the first line holds numbers (`{}` first), not the names of columns", brief(first))]
+    NoHeader {
+        /// Its first cell.
+        first: String,
+    },
+    /// A cell that is not text.
+    #[error("line {line} is not UTF-8 text: `{}`", brief(cell))]
+    NotText {
+        /// The line, from 1.
+        line: u64,
+        /// What of it can be shown.
+        cell: String,
+    },
+    /// A column that a table does not have.
+    #[error("there is no column `{}`; there are {}", brief(name), listed(names))]
+    NoColumn {
+        /// What was asked for.
+        name: String,
+        /// The columns there are.
+        names: Vec<String>,
+    },
+    /// A column that the training table did not have.
+    #[error("column `{}` was not in the training table, which had {}", brief(name), listed(known))]
+    UnknownColumn {
+        /// What it is called.
+        name: String,
+        /// The columns that are known.
+        known: Vec<String>,
+    },
+    /// A word that the training table did not have.
+    #[error(
+        "row {row}, column `{}` holds `{}`; the training table had {}",
+        brief(column),
+        brief(cell),
+        listed(levels)
+    )]
+    UnknownLevel {
+        /// The row, from 0.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        cell: String,
+        /// The words that are known.
+        levels: Vec<String>,
+    },
+    /// A word where a number should be.
+    #[error("row {row}, column `{}` holds `{}`, which is not a number", brief(column), brief(cell))]
+    NoNumber {
+        /// The row, from 0.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        cell: String,
+    },
+    /// A number that has no logarithm.
+    #[error(
+        "row {row}, column `{}` holds {}, and the column is learned on a logarithmic scale",
+        brief(column),
+        brief(cell)
+    )]
+    BelowLogarithm {
+        /// The row, from 0.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        cell: String,
+    },
+    /// A column with another number of values than its kind has.
+    #[error(
+        "column `{}` has {found} different values, too many or too few for {kind}",
+        brief(column)
+    )]
+    LevelCount {
+        /// The column's name.
+        column: String,
+        /// What it should be.
+        kind: crate::frame::Kind,
+        /// Values it has.
+        found: usize,
+    },
+    /// A table of which every column is left out.
+    #[error("none of {n_columns} columns can be learned: all are constant, ids, dates or left out")]
+    NothingToLearn {
+        /// Columns there are.
+        n_columns: usize,
+    },
     /// A label whose class is not among those that are known.
     #[error("a label is `{}`, and the model was trained on no row of that class", brief(class))]
     UnknownClass {
@@ -385,6 +483,26 @@ impl Error {
             Self::MaskShape { .. } => {
                 "a mask has a column per column of the data, and a row per row, or one row for all"
             }
+            Self::SameName { .. } => "give every column a name of its own",
+            Self::NoHeader { .. } => "put a line with the names of the columns first",
+            Self::NotText { .. } => "write the table as UTF-8",
+            Self::NoColumn { .. } => "columns are named as in the header of the table",
+            Self::UnknownColumn { .. } => {
+                "take the column out, or pass over what the model does not know with `--unknown missing`"
+            }
+            Self::UnknownLevel { .. } => {
+                "correct the cell, or count what the model does not know as missing with `--unknown missing`"
+            }
+            Self::NoNumber { .. } => {
+                "correct the cell, leave it empty if it is missing, or learn words with `--kind NAME=categorical`"
+            }
+            Self::BelowLogarithm { .. } => {
+                "numbers like this did not occur in training: correct the cell, or use `--unknown missing`"
+            }
+            Self::LevelCount { .. } => {
+                "binary columns have two values, categorical ones and labels at least two; leave others out with `--kind NAME=ignore`"
+            }
+            Self::NothingToLearn { .. } => "say what a column holds with `--kind NAME=KIND`",
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",

@@ -8,6 +8,7 @@
 mod array;
 mod dataset;
 mod error;
+pub mod frame;
 mod labels;
 mod options;
 mod reading;
