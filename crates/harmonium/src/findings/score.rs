@@ -190,8 +190,9 @@ pub(super) fn baseline(evidence: &Evidence) -> Option<Finding> {
     }
     let (over, error) = (gain.over, gain.std_error.map_or("unknown".into(), rough));
     let seen = format!(
-        "{} ± {error} nats per row, beside their {}",
+        "{} ± {error} nats per row by {}, beside their {}",
         number(gain.nats),
+        gain.by,
         number(gain.baseline)
     );
     if !gain.is_none() {

@@ -15,7 +15,7 @@
 use super::{pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::evaluation::baseline::{Baselines, Fitted, Gain};
+use crate::evaluation::baseline::{Baselines, By, Fitted, Gain};
 use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
@@ -271,7 +271,12 @@ impl Model {
             _ => self.baseline(data)?,
         };
         if let Ok(baselines) = &score.baseline {
-            let gain = baselines.gain(&score.rows, &weights(data));
+            let by = match score.method {
+                Method::Pseudo => By::Pseudo,
+                Method::Bound => By::Bound,
+                _ => By::Likelihood,
+            };
+            let gain = Gain { by, ..baselines.gain(&score.rows, &weights(data)) };
             score.gain = Some(score.std_error().map_or(gain, |error| gain.with_error(error)));
         }
         Ok(score)
