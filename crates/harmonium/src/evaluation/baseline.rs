@@ -223,10 +223,11 @@ impl Gain {
         self.by != By::Bound && !Self { nats: -self.nats, ..*self }.is_none()
     }
 
-    /// The same with the error of an estimate behind the scores of all rows.
+    /// The same with the error of an estimate behind the scores of all rows; of one row the error stays
+    /// unknown.
     #[must_use]
     pub fn with_error(self, error: f64) -> Self {
-        Self { std_error: Some(self.std_error.unwrap_or(0.0).hypot(error)), ..self }
+        Self { std_error: self.std_error.map(|own| own.hypot(error)), ..self }
     }
 }
 
