@@ -277,7 +277,11 @@ impl Model {
                 _ => By::Likelihood,
             };
             let gain = Gain { by, ..baselines.gain(&score.rows, &weights(data)) };
-            score.gain = Some(score.std_error().map_or(gain, |error| gain.with_error(error)));
+            // Of one draw the error of the score is unknown, and so is that of the gain.
+            score.gain = Some(match score.std_error() {
+                Some(error) => gain.with_error(error),
+                None => Gain { std_error: None, ..gain },
+            });
         }
         Ok(score)
     }
