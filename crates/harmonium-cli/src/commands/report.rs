@@ -101,7 +101,10 @@ fn title(run: &str) -> String {
 /// The baseline of a score.
 fn beside(gain: &Gain) -> (String, String) {
     let error = render::error(gain.std_error, 4);
-    let text = format!("{:.4} nats; the model has {:+.4} ± {error}", gain.baseline, gain.nats);
+    let text = format!(
+        "{:.4} nats; the model has {:+.4} ± {error} by {}",
+        gain.baseline, gain.nats, gain.by
+    );
     (format!("{}, on the same rows", gain.over), text)
 }
 

@@ -120,7 +120,11 @@ fn beside(score: &Score) -> String {
         _ => return String::new(),
     };
     let line = |name: &str, alone: &Alone| {
-        format!("\n  {name}: {:.4} ± {} nats", alone.mean, render::error(alone.std_error, 4))
+        format!(
+            "\n  {name}: {:.4} nats, ± {} the data's",
+            alone.mean,
+            render::error(alone.std_error, 4)
+        )
     };
     let mut text = line("independent columns", &baselines.independent);
     if let Some(gaussian) = &baselines.gaussian {

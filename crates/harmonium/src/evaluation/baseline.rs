@@ -29,6 +29,7 @@ use harmonium_data::Dataset;
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::random::Stream;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Rows scored at a time.
 const ROWS: usize = 256;
@@ -161,7 +162,7 @@ impl Baselines {
         let (alone, over) = self.best();
         let gains: Vec<f64> = rows.iter().zip(&alone.rows).map(|(a, b)| a - b).collect();
         let (nats, std_error) = weighted_mean(&gains, weights);
-        Gain { nats, std_error, over, baseline: alone.mean }
+        Gain { nats, std_error, over, baseline: alone.mean, by: By::Likelihood }
     }
 }
 
@@ -170,6 +171,29 @@ const SURE: f64 = 2.0;
 /// The share of the baseline below which a gain is nothing: first weights that are merely random, and
 /// probabilities that are smoothed otherwise, differ by less.
 const NOTHING: f64 = 1e-3;
+
+/// What a gain was measured by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// The log-likelihood, exact or estimated.
+    #[default]
+    Likelihood,
+    /// A lower bound of it: the model may be better than it says.
+    Bound,
+    /// The pseudo-likelihood, which is that of independent columns itself where nothing is coupled; of a
+    /// coupled model it is mostly higher than the likelihood.
+    Pseudo,
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Likelihood => "log-likelihood",
+            Self::Bound => "a lower bound of the log-likelihood",
+            Self::Pseudo => "pseudo-likelihood",
+        })
+    }
+}
 
 /// By how much a model is better than the best baseline, on the same rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -182,6 +206,8 @@ pub struct Gain {
     pub over: &'static str,
     /// Its mean score.
     pub baseline: f64,
+    /// What the model was scored by.
+    pub by: By,
 }
 
 impl Gain {
@@ -192,15 +218,16 @@ impl Gain {
         self.nats.is_nan() || self.nats <= least
     }
 
-    /// Whether the model is worse than the baseline, by more than chance.
+    /// Whether the model is worse than the baseline, by more than chance; a bound cannot say that.
     pub fn is_loss(&self) -> bool {
-        !Self { nats: -self.nats, ..*self }.is_none()
+        self.by != By::Bound && !Self { nats: -self.nats, ..*self }.is_none()
     }
 
-    /// The same with the error of an estimate behind the scores of all rows.
+    /// The same with the error of an estimate behind the scores of all rows; of one row the error stays
+    /// unknown.
     #[must_use]
     pub fn with_error(self, error: f64) -> Self {
-        Self { std_error: Some(self.std_error.unwrap_or(0.0).hypot(error)), ..self }
+        Self { std_error: self.std_error.map(|own| own.hypot(error)), ..self }
     }
 }
 

@@ -20,6 +20,9 @@ const SCORES: [(Family, &str); 3] = [
 const END: f64 = 0.25;
 /// The share of its whole rise below which an end is flat.
 const FLAT: f64 = 0.02;
+/// The share of a score within which it has not moved: it may have been as good as it can be from the
+/// first epoch on, and the baseline says whether anything was learned.
+const STILL: f64 = 0.01;
 
 /// A score and the name of what it was measured on.
 struct Score {
@@ -60,6 +63,10 @@ pub(super) fn rise(evidence: &Evidence) -> Option<Finding> {
     };
     let moved = format!("from {} to {} nats", number(first), number(last));
     let slower = || slower(evidence);
+    if last <= first && first - last <= STILL * first.abs() {
+        let what = format!("The {name} of the {on} has not moved: {moved}.");
+        return Some(Finding::new(Level::Note, what, [more_epochs(evidence)]));
+    }
     if last <= first {
         let what = format!("The {name} of the {on} did not rise: {moved}.");
         return Some(Finding::new(Level::Problem, what, slower()));
@@ -190,8 +197,9 @@ pub(super) fn baseline(evidence: &Evidence) -> Option<Finding> {
     }
     let (over, error) = (gain.over, gain.std_error.map_or("unknown".into(), rough));
     let seen = format!(
-        "{} ± {error} nats per row, beside their {}",
+        "{} ± {error} nats per row by {}, beside their {}",
         number(gain.nats),
+        gain.by,
         number(gain.baseline)
     );
     if !gain.is_none() {
@@ -270,6 +278,13 @@ mod tests {
         let found = rise(&run(&[("log_likelihood.train", &peaked)])).unwrap();
         assert_eq!(found.level, Level::Warning);
         assert!(found.what.contains("to −23.5 nats from its best of −20"), "{}", found.what);
+    }
+
+    #[test]
+    fn a_score_that_stays_is_no_alarm() {
+        let found = rise(&run(&[("log_likelihood.train", &[-0.6941; 20])])).unwrap();
+        assert_eq!(found.level, Level::Note);
+        assert!(found.what.contains("has not moved"), "{}", found.what);
     }
 
     #[test]

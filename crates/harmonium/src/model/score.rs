@@ -15,7 +15,7 @@
 use super::{pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::evaluation::baseline::{Baselines, Fitted, Gain};
+use crate::evaluation::baseline::{Baselines, By, Fitted, Gain};
 use crate::evaluation::bound::{self, Terms};
 use crate::evaluation::dbn::{self, DbnLikelihood};
 use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mean};
@@ -280,8 +280,17 @@ impl Model {
             _ => self.baseline(data)?,
         };
         if let Ok(baselines) = &score.baseline {
-            let gain = baselines.gain(&score.rows, &weights(data));
-            score.gain = Some(score.std_error().map_or(gain, |error| gain.with_error(error)));
+            let by = match score.method {
+                Method::Pseudo => By::Pseudo,
+                Method::Bound => By::Bound,
+                _ => By::Likelihood,
+            };
+            let gain = Gain { by, ..baselines.gain(&score.rows, &weights(data)) };
+            // Of one draw the error of the score is unknown, and so is that of the gain.
+            score.gain = Some(match score.std_error() {
+                Some(error) => gain.with_error(error),
+                None => Gain { std_error: None, ..gain },
+            });
         }
         Ok(score)
     }
