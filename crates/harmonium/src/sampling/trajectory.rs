@@ -41,17 +41,24 @@ const HALVINGS: usize = 6;
 /// Of the way that is left, what is gone in one step at the end.
 const NEARLY_THERE: f64 = 1e-3;
 
+/// Passes of a block that settle a ladder, for each square of its length.
+const PASSES: f64 = 2.0;
+
 /// $\ln Z$ along a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TrackedLogPartition {
     /// The estimate, in nats.
     pub log_z: f64,
-    /// Its standard error, by the spread of independent columns of chains.
+    /// Its standard error: by the spread of independent columns of chains, or, where that is more, by
+    /// how far samples drifted while reservoirs were filled, or by how far later exchanges moved it.
     pub std_error: f64,
     /// Frozen machines between the factorised one and this one.
     pub rungs: usize,
     /// The share of exchanges between the last of them and this one that are accepted.
     pub acceptance: f64,
+    /// Whether there were rounds enough for samples to come through from the exact end. Elsewhere all
+    /// samples may lag behind their machines alike, which no error bar knows of.
+    pub is_settled: bool,
 }
 
 /// How many samples of each frozen machine there are.
@@ -192,7 +199,8 @@ impl Trajectory {
         k: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        self.push(sampler.machine().clone(), x, 0, k, stream)
+        // The machine has moved while the chains followed: they settle before they are kept.
+        self.push(sampler.machine().clone(), x, self.extent.blocks, k, stream)
     }
 
     /// Adds a rung. Its reservoir is filled with what `x` passes through, after `settling` rounds.
@@ -303,8 +311,8 @@ impl Trajectory {
         sampler.gibbs(&Clamp::none(), &mut x, CATCHING_UP, stream)?;
         let mut influence = vec![0.0; self.extent.columns];
         let ratios = self.rungs.iter().map(|rung| rung.bridge.log_ratio(&mut influence));
-        let mut log_z =
-            self.ground.base.log_partition(self.ground.sampler.machine()) + ratios.sum::<f64>();
+        let ratios: f64 = ratios.sum();
+        let mut log_z = self.ground.base.log_partition(self.ground.sampler.machine()) + ratios;
         let (low, low_marginal) = self.top();
         let u = |mut x: State| -> Vec<f64> {
             let above = marginal.log_densities(&sampler, &mut x);
@@ -326,8 +334,20 @@ impl Trajectory {
         }
         log_z += ratio.log;
         let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
-        let (std_error, rungs) = (spread(&influence), self.rungs.len());
-        Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance })
+        // Half of what lies between two halves has the standard deviation of their mean.
+        let drift = 0.5 * self.rungs.iter().map(|rung| rung.bridge.drift).sum::<f64>();
+        // Later exchanges that disagree with the first ones say that those had not settled.
+        let moved = ratios - self.rungs.iter().map(|rung| rung.bridge.reference).sum::<f64>();
+        let std_error = spread(&influence).max(drift.abs()).max(moved.abs());
+        let (rungs, is_settled) = (self.rungs.len(), self.is_settled());
+        Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance, is_settled })
+    }
+
+    /// Whether every block had passes enough to diffuse from end to end: $n$ rungs take about $n^2$ of
+    /// them, twice as many where a third to a half of the exchanges are accepted.
+    fn is_settled(&self) -> bool {
+        let (n, blocks) = (self.rungs.len() as f64, self.extent.blocks as f64);
+        self.rounds as f64 >= PASSES * n * n * n * blocks
     }
 
     /// The machine that was frozen last, and the block of its samples whose turn it is.
