@@ -29,6 +29,8 @@ impl Budget {
     pub const END_OF_TRAINING: Self = Self { log2_terms: 20.0 };
     /// An enumeration so cheap that no order of elimination is sought.
     pub(super) const ENUMERATION: Self = Self { log2_terms: 16.0 };
+    /// The sum of one row among a thousand that are looked at again and again.
+    pub(crate) const LOOKED_ROW: Self = Self { log2_terms: 8.0 };
     /// The sum of one row of data among many.
     pub const ROW: Self = Self { log2_terms: 14.0 };
 
