@@ -11,6 +11,7 @@ mod completing;
 mod coverage;
 mod dbm_start;
 mod dbn;
+mod density;
 mod encoder;
 mod exact;
 mod gibbs;
@@ -28,6 +29,7 @@ mod step;
 mod sweep;
 mod tempered;
 mod three_ways;
+mod tracking;
 mod turns;
 mod yardstick;
 
@@ -50,6 +52,9 @@ fn main() -> ExitCode {
             return finish(instructions::run(words));
         }
         ["bench", "scaling", ref words @ ..] => scaling::run(words),
+        ["reproduce", "autopilot", ref words @ ..] => density::autopilot(words),
+        ["reproduce", "no-silent-failure", ref words @ ..] => density::no_silent_failure(words),
+        ["reproduce", "tracking", ref words @ ..] => tracking::run(words),
         ["reproduce", "bars-and-stripes"] => bars_and_stripes::run(),
         ["reproduce", "bars-and-stripes-dbm"] => bars_and_stripes_dbm::run(),
         ["reproduce", "completing"] => completing::run(),
@@ -64,8 +69,9 @@ fn main() -> ExitCode {
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
-             reproduce bars-and-stripes, bars-and-stripes-dbm, completing, coverage, dbm-start, dbn, \
-             encoder, precision, ptt, sampling, shifter, tempered, three-ways"
+             reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
+             dbm-start, dbn, encoder, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
+             three-ways, tracking"
             .into()),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -9,6 +9,7 @@ use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
+use harmonium::evaluation::tracking::Watch;
 use harmonium::model::Blueprint;
 use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
 use harmonium::optim::Schedule;
@@ -334,11 +335,27 @@ fn list(numbers: &[usize]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
+/// The word for sweeps that follow what a guard advises.
+pub(crate) const AUTO: &str = "auto";
+
+/// What is measured.
+pub(crate) fn watch(asked: &Asked) -> Watch {
+    match asked.settings.watch.as_deref() {
+        Some("none") => Watch::None,
+        Some("pseudo") => Watch::Pseudo,
+        _ => Watch::Likelihood,
+    }
+}
+
 /// The plan: the library's defaults for the model under what was asked.
 pub(crate) fn learning(asked: &Asked, blueprint: &Blueprint) -> Result<Plan, Failure> {
     let mut table = as_table(&blueprint.suited_plan()?)?;
     let given = as_table(&asked.settings)?;
     table.extend(given.into_iter().filter(|(key, _)| Plan::KEYS.contains(&key.as_str())));
+    if asked.settings.k.as_deref() == Some(AUTO) {
+        table.insert("k".into(), "1".into());
+        table.insert("steer".into(), true.into());
+    }
     table.insert("seed".into(), number(asked.seed)?);
     if let Some(precision) = &asked.precision {
         table.insert("precision".into(), precision.clone().into());
@@ -379,6 +396,9 @@ pub(crate) fn resolved(
     table.extend(as_table(&input.reading)?);
     let mut plan = as_table(plan)?;
     plan.remove("center");
+    if plan.remove("steer").is_some() {
+        plan.insert("k".into(), AUTO.into());
+    }
     table.extend(plan);
     table.insert("model".into(), model.into());
     table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
@@ -447,7 +467,7 @@ fn is_same(key: &str, a: &Value, b: &Value) -> bool {
         || (!is_path && number(a).is_some_and(|a| number(b) == Some(a)))
 }
 
-fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure> {
+pub(crate) fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure> {
     Table::try_from(value)
         .map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
 }

@@ -351,10 +351,10 @@ fn bad_words_get_a_way_out() {
     let at = folder.path();
     for (line, words) in [
         ("train rbm nothing.csv --hidden 3 --out x", "nothing.csv"),
-        ("train rbm digits --out x", "--hidden"),
+        ("train rbm digits --epochs 1 --out x", "--hidden"),
         ("train rbm digits --hidden 3,4 --out x", "one number"),
-        ("train dbm digits --out x", "--hidden"),
-        ("train bm digits --hidden 3 --out x", "--lateral"),
+        ("train dbm digits --epochs 1 --out x", "--hidden"),
+        ("train bm digits --hidden 3 --epochs 1 --out x", "--lateral"),
         ("train rbm digits --hidden 3 --lateral visible --out x", "--lateral"),
         ("train rbm digits --hidden 3 --learning-rate -1 --out x", "learning-rate"),
         ("train rbm digits --hidden 3 --momentum 2 --out x", "momentum"),

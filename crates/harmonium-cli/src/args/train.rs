@@ -9,19 +9,20 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum TrainCommand {
     /// A restricted Boltzmann machine
     #[command(after_help = "Examples:
-  harmonium train rbm digits --hidden 64 --out runs/digits
+  harmonium train rbm digits --out runs/digits
+  harmonium train rbm digits --hidden 64 --epochs 20 --out runs/digits
   harmonium train rbm train-images-idx3-ubyte.gz --hidden 500 --binarize 0.5 --epochs 50 --out runs/mnist
   harmonium train rbm --out runs/mnist --resume")]
     Rbm(TrainArgs),
     /// A general Boltzmann machine, with couplings inside its layers
     #[command(after_help = "Examples:
-  harmonium train bm shifter --hidden 8 --lateral visible,hidden --out runs/shifter
-  harmonium train bm data.csv --hidden 0 --lateral visible --rule pseudo --out runs/ising")]
+  harmonium train bm shifter --hidden 8 --lateral visible,hidden --epochs 20 --out runs/shifter
+  harmonium train bm data.csv --hidden 0 --lateral visible --rule pseudo --epochs 20 --out runs/ising")]
     Bm(TrainArgs),
     /// A deep Boltzmann machine: a chain of hidden layers
     #[command(after_help = "Examples:
-  harmonium train dbm digits --hidden 64,32 --out runs/deep
-  harmonium train dbm digits --hidden 64,32 --pretrain-epochs 20 --out runs/pretrained")]
+  harmonium train dbm digits --hidden 64,32 --epochs 20 --out runs/deep
+  harmonium train dbm digits --hidden 64,32 --pretrain-epochs 20 --epochs 20 --out runs/pretrained")]
     Dbm(TrainArgs),
     /// A deep belief network: directed layers under an RBM, learned one after the other
     #[command(after_help = "Examples:
@@ -97,7 +98,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lateral: Option<Vec<String>>,
-    /// Passes over the data, for a DBN with each layer [default: 20]
+    /// Passes over the data, for a DBN with each layer [default: 20 for a DBN, else what the autopilot chooses]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<u64>,
@@ -129,7 +130,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_parser = ["auto", "exact", "mean-field", "gibbs"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) posterior: Option<String>,
-    /// Sweeps per step [default: 1]
+    /// Sweeps per step; `auto` raises them, and lowers the rate, where chains fall behind [default: 1]
     #[arg(long, value_name = "SCHEDULE", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<String>,
@@ -217,7 +218,15 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,
-    /// Share of the rows that is set apart for validation where there is no `--valid` [default: 0.1 with --patience]
+    /// What is measured: nothing, cheap numbers, or these and the likelihood, for a fifth of the work at most [default: likelihood]
+    #[arg(long, value_parser = ["none", "pseudo", "likelihood"], help_heading = "Watching")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) watch: Option<String>,
+    /// How long the autopilot may search for settings, without `--epochs` [default: normal]
+    #[arg(long, value_parser = ["quick", "normal", "thorough"], conflicts_with = "epochs", help_heading = "Autopilot")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) effort: Option<String>,
+    /// Share of the rows that is set apart for validation where there is no `--valid` [default: 0.1 with --patience and on autopilot]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Watching")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) valid_share: Option<f64>,

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod autopilot;
 pub(crate) mod classify;
 pub(crate) mod complete;
 pub(crate) mod convert;

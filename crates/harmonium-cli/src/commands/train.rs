@@ -1,5 +1,6 @@
 //! `harmonium train`: learns from data and leaves a run directory.
 
+use super::autopilot;
 use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
@@ -7,6 +8,7 @@ use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
+use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::model::{
     Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
@@ -16,7 +18,7 @@ use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
-use harmonium::training::{Learner, Stop};
+use harmonium::training::{Guarding, Learner, Stop};
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading};
 use serde_json::{Value, json};
@@ -25,9 +27,9 @@ use toml::Table;
 
 /// Everything a run is made of before it starts.
 pub(crate) struct Prepared {
-    asked: Asked,
-    inputs: Inputs,
-    plan: Plan,
+    pub(super) asked: Asked,
+    pub(super) inputs: Inputs,
+    pub(super) plan: Plan,
     /// What `run.toml` holds.
     table: Table,
 }
@@ -45,23 +47,27 @@ pub(crate) fn run(command: &TrainCommand, common: &Common) -> Result<(), Failure
 }
 
 /// What is told at the end.
-struct Told {
-    json: Value,
-    text: String,
+pub(super) struct Told {
+    pub(super) json: Value,
+    pub(super) text: String,
     /// Why there is no finished model.
     failure: Option<Failure>,
 }
 
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
-    let (prepared, blueprint) = prepare(model, asked(model, args, common)?, &mut terminal)?;
+    let asked = asked(model, args, common)?;
+    if autopilot::is_wanted(model, &asked) {
+        return autopilot::fly(model, args, asked, common, &mut terminal);
+    }
+    let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
     let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
     let recorded = start(&prepared, blueprint, &args.out, overwrite, &mut terminal)?;
     Ok(judged(tell(&recorded, &args.out), &recorded, &prepared, &args.out, common, &mut terminal))
 }
 
 /// Adds the verdict of all evidence to what is told of a run that has ended.
-fn judged(
+pub(super) fn judged(
     mut told: Told,
     recorded: &Recorded,
     prepared: &Prepared,
@@ -258,6 +264,14 @@ fn apart(
 }
 
 impl Prepared {
+    /// The model that these settings ask for, on the same data.
+    pub(super) fn blueprint(&self, model: &str, asked: &Asked) -> Result<Blueprint, Failure> {
+        let data = &self.inputs.data.dataset;
+        let units = fitting_units(data, plan::visible(asked), asked.settings.categories)?;
+        let n_classes = data.labels().map_or(0, harmonium_data::Labels::n_classes);
+        plan::blueprint(model, asked, (units, data.n_columns()), n_classes)
+    }
+
     fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
             blueprint,
@@ -285,6 +299,8 @@ impl Prepared {
             valid: self.inputs.validation(),
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
+            watch: plan::watch(&self.asked),
+            guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
         })
     }
 }
@@ -309,14 +325,23 @@ pub(crate) fn start(
     overwrite: Overwrite,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
+    start_in(prepared, blueprint, || Ok(RunDirectory::create(out, overwrite)?), terminal)
+}
+
+/// The same in a directory that `make` makes: what does not fit is refused before there is one.
+pub(super) fn start_in(
+    prepared: &Prepared,
+    blueprint: Blueprint,
+    make: impl FnOnce() -> Result<RunWriter, Failure>,
+    terminal: &mut Terminal,
+) -> Result<Recorded, Failure> {
     let training = prepared.training(blueprint);
     let recording = prepared.recording(&training)?;
-    // What does not fit is refused before there is a directory.
     let learner = training.learner()?;
     let text = toml::to_string(&prepared.table).map_err(|e| {
         Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
     })?;
-    let mut writer = RunDirectory::create(out, overwrite)?;
+    let mut writer = make()?;
     writer.write_config(&text)?;
     record(learner, recording, &mut writer, None, terminal)
 }
@@ -401,8 +426,8 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
     }
 }
 
-fn tell(recorded: &Recorded, out: &str) -> Told {
-    let Recorded { stop, model, epochs, seconds, measurements, best } = recorded;
+pub(super) fn tell(recorded: &Recorded, out: &str) -> Told {
+    let Recorded { stop, model, epochs, seconds, measurements, best, confirmation } = recorded;
     let mut json = json!({
         "run": out, "epochs": epochs, "seconds": seconds,
         "best_epoch": best.as_ref().map(|best| best.epoch), "stop": stop.word(),
@@ -428,6 +453,16 @@ fn tell(recorded: &Recorded, out: &str) -> Told {
         let (name, value) = (found.name.as_str(), found.value);
         json[name] = json!(value);
         text = format!("{text}\n  {name:24} {value:.4}");
+    }
+    if let Some(found) = confirmation.filter(|found| !found.agrees()) {
+        let Confirmation { tracked: (log_z, error), fresh: (lower, upper) } = found;
+        text = format!(
+            "{text}\nln Z was tracked as {log_z:.3} ± {error:.3}, and lies between {lower:.3} and {upper:.3} by an \
+             estimate from both sides: do not trust the likelihoods of this run"
+        );
+    }
+    if let Some(found) = confirmation {
+        json["log_partition.agrees"] = json!(found.agrees());
     }
     Told { json, text, failure: failure(recorded, out) }
 }

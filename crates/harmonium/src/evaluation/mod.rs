@@ -12,6 +12,7 @@ pub mod log_partition;
 pub mod monitor;
 pub mod pseudo;
 pub mod row_sums;
+pub mod tracking;
 pub mod two_sample;
 pub mod validation;
 pub mod verdict;

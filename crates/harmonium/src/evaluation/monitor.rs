@@ -2,7 +2,7 @@
 //!
 //! | name | what it is |
 //! |---|---|
-//! | `log_likelihood.train`, `.valid` | exact, when the sum costs little beside an epoch |
+//! | `log_likelihood.train`, `.valid` | exact, when the sum costs little beside an epoch; or tracked, with what belongs to it: [`super::tracking`] |
 //! | `pseudo_likelihood.train`, `.valid` | one random unit per row, times their number |
 //! | `free_energy.train`, `.valid`, `.chains` | mean free energy; for deep machines its variational bound |
 //! | `free_energy_gap` | valid − train: growing means overfitting (Hinton 2010) |
@@ -16,7 +16,9 @@
 //! The rows that are looked at are a fixed part of the data, so that the cost stays a few percent
 //! of an epoch and the numbers can be compared over the run.
 
-use super::{bound, likelihood, pseudo};
+use super::tracking::{self, MOST_ROWS, Normaliser, Tracking, Watch};
+use super::{bound, likelihood, log_partition, pseudo};
+use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Batch, LayerId, Machine, State};
@@ -27,6 +29,7 @@ use crate::schema::{Feed, LABELS};
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
+use serde_json::Value;
 use std::sync::OnceLock;
 
 /// Share of the training's time for measurements that are not exact.
@@ -48,6 +51,8 @@ pub struct Monitor<'d> {
     train: Looked<'d>,
     valid: Option<Looked<'d>>,
     seed: u64,
+    watch: Watch,
+    tracking: Tracking,
 }
 
 impl Metric for Monitor<'_> {
@@ -56,10 +61,15 @@ impl Metric for Monitor<'_> {
     fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
         let Some(watched) = view.watched() else { return Ok(Vec::new()) };
         let epochs = (view.epoch(), view.epochs());
-        match watched.data {
-            Some(data) => Monitor::new(data, None, self.seed).measure_due(&watched, epochs),
-            None => self.measure_due(&watched, epochs),
+        let mut found = match watched.data {
+            Some(data) => Monitor::new(data, None, self.seed).measure_due(&watched, epochs)?,
+            None => self.measure_due(&watched, epochs)?,
+        };
+        if watched.data.is_none() && self.is_likelihood_due(&watched, epochs) {
+            found.retain(|m| !matches!(m.name, MetricName::LogLikelihood(_)));
+            found.extend(self.measure_likelihood(&watched, epochs.0, view.report.sweeps)?);
         }
+        Ok(found)
     }
 }
 
@@ -90,7 +100,34 @@ impl<'d> Looked<'d> {
     /// The numbers of the rows that are looked at: every so-many-th.
     fn chosen(&self) -> Vec<usize> {
         let n = (self.data.n_rows() / SHARE).max(LEAST_ROWS).min(self.data.n_rows());
+        self.spread(n)
+    }
+
+    /// The numbers of the rows whose likelihood is tracked.
+    fn tracked(&self) -> Vec<usize> {
+        self.spread(self.data.n_rows().min(MOST_ROWS))
+    }
+
+    /// The numbers of `n` rows, evenly over the data.
+    fn spread(&self, n: usize) -> Vec<usize> {
         (0..n).map(|k| k * self.data.n_rows() / n).collect()
+    }
+}
+
+/// $\ln Z$ as it was tracked, and from both sides anew.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Confirmation {
+    /// What was tracked, and its standard error.
+    pub tracked: (f64, f64),
+    /// The interval that was found anew.
+    pub fresh: (f64, f64),
+}
+
+impl Confirmation {
+    /// Whether the tracked value lies within three error bars of the interval.
+    pub fn agrees(&self) -> bool {
+        let (log_z, margin) = (self.tracked.0, 3.0 * self.tracked.1);
+        self.fresh.0 - margin <= log_z && log_z <= self.fresh.1 + margin
     }
 }
 
@@ -108,7 +145,26 @@ struct Look {
 impl<'d> Monitor<'d> {
     /// Looks at fixed rows of both sets.
     pub fn new(train: &'d Dataset, valid: Option<&'d Dataset>, seed: u64) -> Self {
-        Self { train: Looked::new(train), valid: valid.map(Looked::new), seed }
+        let tracking = Tracking::new(seed);
+        let (train, valid) = (Looked::new(train), valid.map(Looked::new));
+        Self { train, valid, seed, watch: Watch::default(), tracking }
+    }
+
+    /// The same, watching more or less.
+    #[must_use]
+    pub fn watching(mut self, watch: Watch) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// What the next measurements depend on besides the machine, if there is anything.
+    pub fn export(&self) -> Option<Value> {
+        (self.watch == Watch::Likelihood).then(|| self.tracking.export())
+    }
+
+    /// Takes up what [`Monitor::export`] gave.
+    pub fn import(&mut self, state: &Value) {
+        self.tracking.import(state);
     }
 
     /// After how many epochs to measure, so that it costs a few percent of the training: known
@@ -161,7 +217,7 @@ impl<'d> Monitor<'d> {
         watched: &Watched<'_>,
         (epoch, epochs): (u64, u64),
     ) -> Result<Vec<Measurement>, Error> {
-        if !self.is_due(epoch, epochs) {
+        if self.watch == Watch::None || !self.is_due(epoch, epochs) {
             return Ok(Vec::new());
         }
         let mut found = self.measure_cheap(watched.sampler, watched.chains)?;
@@ -170,6 +226,97 @@ impl<'d> Monitor<'d> {
             found.extend(self.measure_exact(watched.sampler.machine())?);
         }
         Ok(found)
+    }
+
+    /// Whether the likelihood is looked at after this epoch: at the end, and before it as often as the work
+    /// that was done pays for it.
+    fn is_likelihood_due(&self, watched: &Watched<'_>, (epoch, epochs): (u64, u64)) -> bool {
+        let (machine, rows) = (watched.sampler.graph(), self.train.data.n_rows());
+        let pays = || self.tracking.is_due(machine, (epoch, epochs), rows);
+        self.watch == Watch::Likelihood
+            && (epoch == epochs || (self.is_due(epoch, epochs) && pays()))
+    }
+
+    /// The likelihood of the rows that are tracked, what it rests on, and how the chains compare with
+    /// samples that owe nothing to the training; `epoch` epochs are done, with `sweeps` sweeps between
+    /// updates.
+    ///
+    /// # Errors
+    ///
+    /// If the data does not fit, or memory ends.
+    pub fn measure_likelihood(
+        &mut self,
+        watched: &Watched<'_>,
+        epoch: u64,
+        sweeps: usize,
+    ) -> Result<Vec<Measurement>, Error> {
+        let machine = watched.sampler.machine();
+        let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
+        let means = self.train.feed(machine)?.means().concat();
+        let Some(found) = self.tracking.look(&sampler, &means, watched.chains, epoch)? else {
+            return Ok(Vec::new());
+        };
+        let Normaliser { log_z, std_error, tracked } = found;
+        let one = |name, value, std_error| Measurement { name, value, std_error };
+        let mut all = vec![one(MetricName::LogPartition, log_z, Some(std_error))];
+        for (on, data) in [(On::Train, Some(&self.train)), (On::Valid, self.valid.as_ref())] {
+            let Some(data) = data else { continue };
+            let (logs, is_exact) = row_logs(&sampler, data)?;
+            let name = if is_exact { MetricName::LogLikelihood(on) } else { MetricName::Bound(on) };
+            let (mean, error) = mean_of(&logs);
+            all.push(one(name, mean - log_z, error.map(|e| e.hypot(std_error))));
+        }
+        if let Some(tracked) = tracked {
+            all.push(one(MetricName::LadderSwaps, tracked.least_swaps, None));
+            if let Some(chains) = watched.chains {
+                all.extend(self.compare(&sampler, chains, &tracked.samples, sweeps)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The chains of the training against samples of the ladders.
+    fn compare(
+        &self,
+        sampler: &Sampler,
+        chains: &State,
+        samples: &State,
+        sweeps: usize,
+    ) -> Result<Vec<Measurement>, Error> {
+        let before = free_energies(sampler, chains)?;
+        let mut moved = chains.clone();
+        let stream = Stream::new(self.seed).fork(0x6_a2d0).fork(self.tracking.looks());
+        sampler.gibbs(&Clamp::none(), &mut moved, sweeps.max(1), stream)?;
+        let after = free_energies(sampler, &moved)?;
+        let model = free_energies(sampler, samples)?;
+        let lag = tracking::lag(&before, &model);
+        let one = |name, value, std_error| Measurement { name, value, std_error };
+        let correlation = tracking::correlation(&before, &after);
+        let lag = lag.map(|(lag, error)| one(MetricName::ChainsLag, lag, Some(error)));
+        let left = correlation.map(|c| one(MetricName::ChainsAutocorrelation, c, None));
+        Ok(lag.into_iter().chain(left).collect())
+    }
+
+    /// $\ln Z$ from both sides anew, beside what was tracked last, when `epochs` epochs were learned; none where
+    /// it was enumerated, or never looked at.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub fn confirm(
+        &self,
+        watched: &Watched<'_>,
+        epochs: u64,
+    ) -> Result<Option<Confirmation>, Error> {
+        let Some(tracked) = self.tracking.last_found() else { return Ok(None) };
+        let machine = watched.sampler.machine();
+        let settings = log_partition::Settings {
+            means: Some(self.train.feed(machine)?.means().concat()),
+            seed: self.seed,
+            ..tracking::confirming(machine, epochs as f64 * self.train.data.n_rows() as f64)
+        };
+        let found = log_partition::log_partition(machine, &settings, &mut |_, _| {})?;
+        Ok(Some(Confirmation { tracked, fresh: (found.lower, found.upper) }))
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.
@@ -208,15 +355,7 @@ impl<'d> Monitor<'d> {
             add(MetricName::PseudoLikelihood(On::Train), mean_of(logs));
         }
         if let Some(chains) = chains {
-            let clamp = Clamp::visible(machine);
-            let mut x = chains.clone();
-            let found = if let Some(closed) = ClosedForm::of(machine)? {
-                closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x)
-            } else {
-                sampler.infer(&clamp, &mut x, MeanField::default())?;
-                energies(machine, &clamp, &x)?
-            };
-            add(MetricName::ChainsFreeEnergy, mean_of(&found));
+            add(MetricName::ChainsFreeEnergy, mean_of(&free_energies(sampler, chains)?));
         }
         add(MetricName::ReconstructionError, mean_of(&train.echoes));
         let n = train.energies.len() as f64;
@@ -317,6 +456,41 @@ fn trajectory(watched: &Watched<'_>) -> Result<Vec<Measurement>, Error> {
         all.push(one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)));
     }
     Ok(all)
+}
+
+/// The free energy of each row, the visible units held; for deep machines its variational bound.
+fn free_energies(sampler: &Sampler, x: &State) -> Result<Vec<f64>, Error> {
+    let (machine, mut x) = (sampler.machine(), x.clone());
+    let clamp = Clamp::visible(machine);
+    if let Some(closed) = ClosedForm::of(machine)? {
+        return Ok(closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x));
+    }
+    sampler.infer(&clamp, &mut x, MeanField::default())?;
+    energies(machine, &clamp, &x)
+}
+
+/// The logarithm of the sum over what is free in each row that is tracked, and whether it is the sum itself or
+/// its variational bound.
+fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Error> {
+    let machine = sampler.machine();
+    let feed = data.feed(machine)?;
+    let closed = if feed.has_holes() { None } else { ClosedForm::of(machine)? };
+    let (mut logs, mut is_exact) = (Vec::new(), true);
+    for rows in data.tracked().chunks(PIECE) {
+        let batch = alike(feed, rows);
+        let (mut x, clamp) = (batch.to_state(machine)?, batch.clamp());
+        if let Some(closed) = &closed {
+            let energies = closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x);
+            logs.extend(energies.into_iter().map(|f| -f));
+        } else if Budget::LOOKED_ROW.affords(exact::log2_terms(machine, clamp, x.n_rows())?) {
+            logs.extend(exact::log_sums(machine, clamp, &x)?);
+        } else {
+            sampler.infer(clamp, &mut x, MeanField::default())?;
+            logs.extend(bound::unnormalised(machine, clamp, &x)?);
+            is_exact &= posterior_factorises(machine, clamp);
+        }
+    }
+    Ok((logs, is_exact))
 }
 
 /// Rows as a batch, presented always alike.

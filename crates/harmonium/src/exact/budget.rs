@@ -32,6 +32,8 @@ impl Budget {
     pub(super) const ENUMERATION: Self = Self { log2_terms: 16.0 };
     /// The sums of a few hundred rows of data, where annealing each would be the alternative.
     pub const ROWS: Self = Self { log2_terms: 24.0 };
+    /// The sum of one row among a thousand that are looked at again and again.
+    pub(crate) const LOOKED_ROW: Self = Self { log2_terms: 8.0 };
     /// The sum of one row of data among many.
     pub const ROW: Self = Self { log2_terms: 14.0 };
 

@@ -9,6 +9,7 @@ use super::{Clamp, Machine};
 use crate::error::Error;
 use crate::units::BitCoordinates;
 use harmonium_kernels::bits::BitMatrix;
+use serde_json::{Value, json};
 use std::sync::OnceLock;
 
 /// What the numbers of a layer are.
@@ -312,6 +313,58 @@ impl State {
             let place = row * mine.len..(row + 1) * mine.len;
             mine.numbers_mut()[place.clone()].swap_with_slice(&mut other.numbers_mut()[place]);
         }
+    }
+
+    /// All values as JSON: a text of hexadecimal digits for layers whose values are bits, four to
+    /// a digit, else a list of numbers.
+    pub(crate) fn written(&self) -> Value {
+        let layer = |layer: &LayerState| {
+            let BitCoordinates { scale, shift: off } = layer.coordinates;
+            let numbers = layer.numbers();
+            if numbers.iter().any(|x| *x != off && *x != off + scale) {
+                return json!(numbers);
+            }
+            let digit = |four: &[f64]| {
+                let bits = four.iter().enumerate().map(|(k, x)| u32::from(*x != off) << k);
+                char::from_digit(bits.sum(), 16).unwrap_or('0')
+            };
+            Value::String(numbers.chunks(4).map(digit).collect())
+        };
+        self.layers.iter().map(layer).collect()
+    }
+
+    /// What [`State::written`] wrote; none if it does not fit.
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    pub(crate) fn read(
+        machine: &Machine,
+        n_rows: usize,
+        written: &Value,
+    ) -> Result<Option<Self>, Error> {
+        let mut state = Self::zeros(machine, n_rows)?;
+        for (l, layer) in state.layers.iter_mut().enumerate() {
+            let BitCoordinates { scale, shift: off } = layer.coordinates;
+            let numbers: Option<Vec<f64>> = match &written[l] {
+                Value::String(digits) => {
+                    let bits = |digit: char| {
+                        let four = digit.to_digit(16)?;
+                        Some((0..4).map(move |k| off + scale * f64::from(four >> k & 1)))
+                    };
+                    let fours: Option<Vec<_>> = digits.chars().map(bits).collect();
+                    let all = |fours: Vec<_>| fours.into_iter().flatten();
+                    let n = layer.len * n_rows;
+                    fours.filter(|f| f.len() == n.div_ceil(4)).map(|f| all(f).take(n).collect())
+                }
+                list => serde_json::from_value(list.clone()).ok(),
+            };
+            match numbers.filter(|found| found.len() == layer.len * n_rows) {
+                Some(found) => layer.numbers_mut().copy_from_slice(&found),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(state))
     }
 
     pub(crate) fn check(&self, machine: &Machine) -> Result<(), Error> {

@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod autopilot;
 mod averages;
 mod chains;
 mod classify;
@@ -32,6 +33,7 @@ mod tempered;
 mod train;
 mod units;
 
+pub use autopilot::{Autopilot, Effort, Note, Open, Shape, Trial};
 pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing, Filling};

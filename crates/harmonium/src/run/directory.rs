@@ -18,6 +18,7 @@ pub(super) mod part {
     pub(crate) const BEST: &str = "checkpoints/best.safetensors";
     pub(crate) const MODEL: &str = "model.safetensors";
     pub(crate) const REPORT: &str = "report.html";
+    pub(crate) const TRIALS: &str = "trials.jsonl";
 }
 
 /// A run directory, read-only and without a lock: a training may be writing it.
@@ -99,6 +100,21 @@ impl RunDirectory {
     pub fn config(&self) -> Result<String, Error> {
         let path = self.part(part::CONFIG);
         std::fs::read_to_string(&path).map_err(|error| file_error(&path, "read", &error))
+    }
+
+    /// What was tried before the run began, one value for each trial; a last line that was not finished
+    /// is left out.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses.
+    pub fn trials(&self) -> Result<Vec<serde_json::Value>, Error> {
+        let path = self.part(part::TRIALS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = std::fs::read_to_string(&path).map_err(|e| file_error(&path, "read", &e))?;
+        Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
     }
 
     /// All events; a last line that was not finished is reported, and no error.

@@ -46,6 +46,30 @@ pub enum Event {
         /// Time since the start of the run, in seconds.
         seconds: f64,
     },
+    /// The chains did not follow the model, or the likelihood fell, and something was done about it.
+    Steered {
+        /// Epochs finished.
+        epoch: u64,
+        /// In words.
+        what: String,
+        /// Sweeps between updates from here on, for each that was planned.
+        sweeps: f64,
+        /// The share of the planned learning rate.
+        rate: f64,
+    },
+    /// $\ln Z$ was found anew at the end, from both sides, beside what was tracked.
+    Confirmed {
+        /// $\ln Z$ as it was tracked.
+        log_partition: f64,
+        /// Its standard error.
+        std_error: f64,
+        /// The lower end of what was found anew.
+        lower: f64,
+        /// Its upper end.
+        upper: f64,
+        /// Whether the two agree within three error bars.
+        agrees: bool,
+    },
     /// All epochs are done.
     Finished {
         /// Time since the start of the run, in seconds.
@@ -90,11 +114,14 @@ pub enum Ending {
 impl Ending {
     /// How the run ended that these events are of.
     pub fn of(events: &[Event]) -> Self {
-        match events
-            .iter()
-            .rev()
-            .find(|e| !matches!(e, Event::Epoch(_) | Event::Warning { .. } | Event::Other(_)))
-        {
+        let ends = |event: &&Event| {
+            use Event::{Confirmed, Epoch, Other, Steered, Warning};
+            !matches!(
+                event,
+                Epoch(_) | Other(_) | Warning { .. } | Steered { .. } | Confirmed { .. }
+            )
+        };
+        match events.iter().rev().find(ends) {
             Some(Event::Finished { .. }) => Self::Finished,
             Some(Event::Stopped { reason, .. }) => Self::Stopped(reason.clone()),
             Some(Event::Diverged { reason, .. }) => Self::Diverged(reason.clone()),
@@ -288,6 +315,7 @@ mod tests {
         let convergence = Convergence { sweeps: 9, mean_sweeps: 7.5, change: 0.0, unconverged: 3 };
         let mut report = StepReport {
             step: 18,
+            sweeps: 1,
             learning_rate: 0.01,
             gradient_norm: 0.5,
             update_ratio: 0.07,

@@ -12,13 +12,14 @@ use super::validated::{self, BestScore, Validated};
 use super::writer::RunWriter;
 use crate::error::Error;
 use crate::evaluation::dbn;
-use crate::evaluation::monitor::Monitor;
+use crate::evaluation::monitor::{Confirmation, Monitor};
+use crate::evaluation::tracking::Watch;
 use crate::evaluation::validation::annealed;
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
-    Checkpoint, Learner, Measurement, Measurements, Metric, MetricName, Observer, On, Rollback,
-    Stage, Stop, View, drive,
+    Advice, Checkpoint, Guard, Guarding, Learner, Measurement, Measurements, Metric, MetricName,
+    Observer, On, Rollback, Stage, Steering, Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde_json::{Value, json};
@@ -29,9 +30,11 @@ use std::time::{Duration, Instant};
 pub(super) const RECORDER: &str = "recorder";
 
 /// Measurements shown beside the progress, the first two that there are.
-const SHOWN: [MetricName; 5] = [
+const SHOWN: [MetricName; 7] = [
     MetricName::LogLikelihood(On::Valid),
+    MetricName::Bound(On::Valid),
     MetricName::LogLikelihood(On::Train),
+    MetricName::Bound(On::Train),
     MetricName::PseudoLikelihood(On::Valid),
     MetricName::PseudoLikelihood(On::Train),
     MetricName::FreeEnergyGap,
@@ -49,6 +52,10 @@ pub struct Recording<'d> {
     pub patience: Option<u64>,
     /// Time between checkpoints.
     pub checkpoint_seconds: f64,
+    /// What is measured.
+    pub watch: Watch,
+    /// What follows if the training fails.
+    pub guarding: Guarding,
 }
 
 /// How a recorded run ended.
@@ -66,12 +73,18 @@ pub struct Recorded {
     pub measurements: Measurements,
     /// The best score on the validation data: its name, its value and its epoch.
     pub best: Option<BestScore>,
+    /// $\ln Z$ as it was tracked, and anew at the end, if it was tracked.
+    pub confirmation: Option<Confirmation>,
 }
 
 /// Writes what a training does into its run directory.
 pub struct Recorder<'w, 'd> {
     writer: &'w mut RunWriter,
     monitor: Monitor<'d>,
+    guard: Guard,
+    /// What the guard advises after the epoch that has ended.
+    steering: Option<Steering>,
+    confirmation: Option<Confirmation>,
     recording: Recording<'d>,
     validated: Validated,
     idle: Idle,
@@ -101,7 +114,10 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let monitor = Monitor::new(recording.train, recording.valid, recording.about.seed);
         Self {
             writer,
-            monitor,
+            monitor: monitor.watching(recording.watch),
+            guard: Guard::new(recording.guarding),
+            steering: None,
+            confirmation: None,
             recording,
             validated: Validated::default(),
             idle: Idle::default(),
@@ -124,9 +140,67 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let rows = self.recording.train.n_rows() as u64;
         self.writer.append(&Event::Started { rows })?;
         self.follow_stage(learner.stage())?;
+        self.look_at_start(learner)?;
         let mut checkpoint = learner.checkpoint();
         checkpoint.observers.insert(RECORDER.to_owned(), self.state());
         self.save(learner, checkpoint)
+    }
+
+    /// Looks at the likelihood before the first step: a training that only makes it worse should not
+    /// result in a worse model than it began with.
+    fn look_at_start(&mut self, learner: &dyn Learner) -> Result<(), Error> {
+        let Recording { watch, valid, .. } = &self.recording;
+        let wanted = *watch == Watch::Likelihood && valid.is_some() && learner.stage().is_none();
+        let Some(watched) = learner.watched().filter(|_| wanted) else { return Ok(()) };
+        if watched.data.is_some() {
+            return Ok(());
+        }
+        let found: Measurements = self.monitor.measure_likelihood(&watched, 0, 1)?.into();
+        self.guard.look(&found);
+        if self.validated.is_best(&found, 0) {
+            let model = Model { body: learner.body(), about: self.about(learner) };
+            self.validated.keep(self.writer.save_best(&model)?);
+        }
+        Ok(())
+    }
+
+    /// What the guard says about an epoch, written down; the reason to stop if the training has failed to its
+    /// end, so that the result is not its last model.
+    fn ask_guard(
+        &mut self,
+        view: &View<'_>,
+        found: &Measurements,
+    ) -> Result<Option<String>, Error> {
+        let epoch = view.before().0 + view.epoch();
+        if let Some(Advice { note, steering }) = self.guard.look(found) {
+            let what = note.clone();
+            self.writer.append(&match steering {
+                None => Event::Warning { epoch, what },
+                Some(Steering { sweeps, rate }) => Event::Steered { epoch, what, sweeps, rate },
+            })?;
+            (self.note, self.steering) = (Some(note), steering);
+        }
+        let ends = view.epoch() >= view.epochs();
+        let failing = self.guard.failing().filter(|_| ends);
+        Ok(failing.zip(self.validated.best()).map(|(reason, best)| {
+            format!("chains do not mix: {reason}; the result is the model of epoch {}", best.epoch)
+        }))
+    }
+
+    /// Finds $\ln Z$ of the last model anew and holds it against what was tracked.
+    fn confirm(&mut self, learner: &dyn Learner) -> Result<(), Error> {
+        let Some(watched) = learner.watched().filter(|_| learner.stage().is_none()) else {
+            return Ok(());
+        };
+        self.confirmation = self.monitor.confirm(&watched, learner.progress().epoch)?;
+        let Some(found) = self.confirmation else { return Ok(()) };
+        self.writer.append(&Event::Confirmed {
+            log_partition: found.tracked.0,
+            std_error: found.tracked.1,
+            lower: found.fresh.0,
+            upper: found.fresh.1,
+            agrees: found.agrees(),
+        })
     }
 
     fn seconds(&self) -> f64 {
@@ -137,6 +211,10 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let mut state = json!({ "ended": self.ended, "seconds": self.seconds() });
         self.validated.export(&mut state);
         self.idle.export(&mut state);
+        if let Some(monitor) = self.monitor.export() {
+            state["monitor"] = monitor;
+            state["guard"] = self.guard.export();
+        }
         state
     }
 
@@ -193,7 +271,8 @@ impl<'w, 'd> Recorder<'w, 'd> {
         view: &View<'_>,
         mut found: Vec<Measurement>,
     ) -> Result<Vec<Measurement>, Error> {
-        let scored = found.iter().any(|m| validated::SCORES.contains(&m.name));
+        let scored = found.iter().any(|m| validated::SCORES.contains(&m.name))
+            || self.recording.watch == Watch::Likelihood;
         if let Some(watched) = view.watched()
             && self.recording.valid.is_some()
             && !found.is_empty()
@@ -211,7 +290,10 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let (epochs, steps) = view.before();
         let (epoch, step) = (epochs + view.epoch(), steps + view.report.step);
         let (writer, about) = (&mut self.writer, &self.recording.about);
-        if self.validated.is_best(found, epoch) {
+        // Where the likelihood is watched, only looks at it can be compared.
+        let counts = self.recording.watch != Watch::Likelihood
+            || found.get(&MetricName::LogPartition).is_some();
+        if counts && self.validated.is_best(found, epoch) {
             let about = About { step, epoch, ..about.clone() };
             self.validated.keep(writer.save_best(&Model { body: view.body(), about })?);
         }
@@ -256,7 +338,8 @@ impl Observer for Recorder<'_, '_> {
     fn epoch_ended(&mut self, view: &View<'_>) -> Result<ControlFlow<String>, Error> {
         let (event, found) = self.event(view)?;
         self.writer.append(&event)?;
-        let late = self.judge(view, &found)?;
+        let failed = self.ask_guard(view, &found)?;
+        let late = self.judge(view, &found)?.or(failed);
         if !found.is_empty() {
             self.measurements = found;
             let ((epochs, steps), body) = (view.before(), view.body());
@@ -282,6 +365,9 @@ impl Observer for Recorder<'_, '_> {
         stop: &Stop,
         last: &dyn Fn() -> Checkpoint,
     ) -> Result<(), Error> {
+        if matches!(stop, Stop::Finished | Stop::Observer(_)) {
+            self.confirm(learner)?;
+        }
         let seconds = self.seconds();
         match stop {
             Stop::Finished => {
@@ -324,9 +410,18 @@ impl Observer for Recorder<'_, '_> {
         self.note.take()
     }
 
+    fn steering(&mut self) -> Option<Steering> {
+        self.steering.take()
+    }
+
     fn summary(&self) -> String {
-        let shown = SHOWN.iter().filter_map(|name| Some((name, self.measurements.value(name)?)));
-        let words = shown.take(2).map(|(name, value)| format!("{name} {value:.3}"));
+        let shown = SHOWN.iter().filter_map(|name| self.measurements.get(name));
+        let words = shown.take(2).map(|m| match m.std_error {
+            Some(error) if !matches!(m.name, MetricName::PseudoLikelihood(_)) => {
+                format!("{} {:.3} ± {error:.3}", m.name, m.value)
+            }
+            _ => format!("{} {:.3}", m.name, m.value),
+        });
         words.collect::<Vec<_>>().join("  ")
     }
 
@@ -338,6 +433,10 @@ impl Observer for Recorder<'_, '_> {
         self.validated = Validated::import(state);
         self.idle = Idle::import(state);
         self.seconds_before = state["seconds"].as_f64().unwrap_or(0.0);
+        if let Some(monitor) = state.get("monitor") {
+            self.monitor.import(monitor);
+            self.guard.import(&state["guard"]);
+        }
     }
 }
 
@@ -374,19 +473,22 @@ impl RunWriter {
         let validated = std::mem::take(&mut recorder.validated);
         let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
         let epochs = model.about.epoch;
+        let confirmation = recorder.confirmation;
         let (measurements, good) = (recorder.measurements, recorder.good);
         if let Stop::Diverged(_) = stop {
             // The checkpoint before the first step is there at least.
             let saved = || Ok(self.directory().last_checkpoint()?.map(|saved| saved.model()));
             let good = good.map_or_else(saved, |good| Ok::<_, Error>(Some(good)))?;
             model = good.unwrap_or(model);
-        } else if stop != Stop::Cancelled {
+        }
+        if stop != Stop::Cancelled {
             model = validated.result(self.directory(), model, listener);
         }
         if stop != Stop::Cancelled {
             self.finish(&model)?;
         }
-        Ok(Recorded { stop, model, epochs, seconds, measurements, best: validated.best() })
+        let best = validated.best();
+        Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
     }
 
     /// Writes the result of a run that was killed between its last checkpoint and the model.
@@ -411,7 +513,8 @@ impl Recorded {
     /// A run that had ended before.
     pub fn of(model: Model) -> Self {
         let (epochs, measurements) = (model.about.epoch, Measurements::default());
-        Self { stop: Stop::Finished, model, epochs, seconds: 0.0, measurements, best: None }
+        let (stop, seconds, best, confirmation) = (Stop::Finished, 0.0, None, None);
+        Self { stop, model, epochs, seconds, measurements, best, confirmation }
     }
 }
 

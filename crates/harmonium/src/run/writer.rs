@@ -65,6 +65,17 @@ impl RunWriter {
         }
     }
 
+    /// Replaces `trials.jsonl`: what was tried before the run began, one line for each trial.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses; then the file before it is still there.
+    pub fn write_trials(&mut self, trials: &[serde_json::Value]) -> Result<(), Error> {
+        let lines: Vec<String> = trials.iter().map(ToString::to_string).collect();
+        let text = lines.join("\n") + "\n";
+        atomic::write(&self.directory.part(part::TRIALS), text.as_bytes(), Overwrite::Yes)
+    }
+
     /// Adds one line to `events.jsonl`; it is in the file when this returns.
     ///
     /// # Errors
@@ -171,7 +182,7 @@ fn check_free(directory: &RunDirectory, overwrite: Overwrite) -> Result<(), Erro
 /// Removes what a run consists of. `run.toml` goes last: if this is interrupted, what is left is
 /// still known as a run.
 fn remove_run(directory: &RunDirectory) -> Result<(), Error> {
-    for name in [part::MODEL, part::REPORT, part::BEST, part::LAST] {
+    for name in [part::MODEL, part::REPORT, part::BEST, part::LAST, part::TRIALS] {
         remove(&directory.part(name))?;
     }
     let checkpoints = directory.part(part::CHECKPOINTS);

@@ -531,6 +531,11 @@ fn add_rows(
     }
 }
 
+/// The layers that are not summed out where nothing is held.
+pub(crate) fn kept_layers(machine: &Machine) -> Vec<LayerId> {
+    split(machine, &free_layers(machine, &Clamp::none())).1
+}
+
 /// The free layers that are summed out, and those that are kept: the most entries that see
 /// neither each other nor themselves go.
 fn split(machine: &Machine, free: &[LayerId]) -> (Vec<LayerId>, Vec<LayerId>) {

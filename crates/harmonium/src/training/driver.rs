@@ -4,6 +4,7 @@
 //! until the learner is done:
 //!     one step
 //!     every observer sees the update; after the last batch of an epoch, every observer sees the epoch
+//!     the learner hears what observers advise
 //!     stop if an observer or the listener asks for it
 //!     whoever wants a checkpoint gets one: the learner's state and that of all observers
 //! at the end, every observer may take the last checkpoint
@@ -90,6 +91,9 @@ fn turn(
     let mut stop = observe(&view, observers)?;
     tell(&view, observers, listener);
     observers.iter_mut().filter_map(|o| o.note()).for_each(|note| listener.note(&note));
+    if view.ends_epoch() {
+        observers.iter_mut().filter_map(|o| o.steering()).for_each(|s| learner.steer(s));
+    }
     if listener.cancelled() && !learner.is_done() {
         stop = stop.or(Some(Stop::Cancelled));
     }

@@ -31,6 +31,7 @@
 //!
 //! Nothing of this is an approximation of a likelihood: it is a place to start from.
 
+use super::guard::Steering;
 use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Plan, Posterior, Rule};
@@ -188,6 +189,10 @@ impl Learner for Pretrained<'_> {
         }
         let composed = if self.only_composes() { self.composed().ok() } else { None };
         Body::Machine(composed.unwrap_or_else(|| self.machine.clone()))
+    }
+
+    fn steer(&mut self, steering: Steering) {
+        self.trainer.steer(steering);
     }
 
     fn checkpoint(&self) -> Checkpoint {

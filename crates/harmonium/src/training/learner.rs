@@ -4,6 +4,7 @@
 //! learned and what it needs to go on. [`drive`](super::drive) runs every learner, with the same observers, to its
 //! end: a machine, a stack of stages, a deep belief network.
 
+use super::guard::Steering;
 use crate::error::Error;
 use crate::estimators::{Estimator, Snapshot};
 use crate::machine::{Machine, State};
@@ -53,6 +54,8 @@ pub struct StepReport {
     pub step: u64,
     /// The learning rate it used.
     pub learning_rate: f64,
+    /// Sweeps of the model side that it took.
+    pub sweeps: usize,
     /// Norm of the gradient.
     pub gradient_norm: f64,
     /// Norm of the update of the weights over that of the weights; 0.001 is healthy.
@@ -152,6 +155,9 @@ pub trait Learner {
 
     /// The model as it is now.
     fn body(&self) -> Body;
+
+    /// Departs from its plan from here on; its checkpoints remember it. Those who cannot go on as before.
+    fn steer(&mut self, _steering: Steering) {}
 
     /// Everything that is needed to go on from here.
     fn checkpoint(&self) -> Checkpoint;

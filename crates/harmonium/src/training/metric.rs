@@ -24,7 +24,7 @@ pub enum On {
 /// The name of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MetricName {
-    /// The exact mean log-likelihood.
+    /// The mean log-likelihood: exact, or with $\ln Z$ as it was tracked.
     LogLikelihood(On),
     /// A lower bound of the mean log-likelihood.
     Bound(On),
@@ -48,6 +48,14 @@ pub enum MetricName {
     TrajectoryAcceptance,
     /// Frozen machines of the trajectory.
     TrajectoryMachines,
+    /// $\ln Z$.
+    LogPartition,
+    /// How far the chains' mean free energy is from that of the model, in standard deviations.
+    ChainsLag,
+    /// How much of a chain's free energy is left after the sweeps of one update: a correlation.
+    ChainsAutocorrelation,
+    /// The least share of accepted swaps between neighbours of the ladders that $\ln Z$ is known by.
+    LadderSwaps,
     /// Hidden units that are almost never on.
     DeadUnits,
     /// Hidden units that are almost never off.
@@ -58,7 +66,7 @@ pub enum MetricName {
 
 impl MetricName {
     /// All names but those of callers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::LogLikelihood(On::Train),
         Self::LogLikelihood(On::Valid),
         Self::Bound(On::Train),
@@ -76,6 +84,10 @@ impl MetricName {
         Self::TrajectoryLogPartition,
         Self::TrajectoryAcceptance,
         Self::TrajectoryMachines,
+        Self::LogPartition,
+        Self::ChainsLag,
+        Self::ChainsAutocorrelation,
+        Self::LadderSwaps,
         Self::DeadUnits,
         Self::SaturatedUnits,
     ];
@@ -100,6 +112,10 @@ impl MetricName {
             Self::TrajectoryLogPartition => "trajectory.log_partition",
             Self::TrajectoryAcceptance => "trajectory.acceptance",
             Self::TrajectoryMachines => "trajectory.machines",
+            Self::LogPartition => "log_partition",
+            Self::ChainsLag => "chains.lag",
+            Self::ChainsAutocorrelation => "chains.autocorrelation",
+            Self::LadderSwaps => "ladder.swaps",
             Self::DeadUnits => "dead_units",
             Self::SaturatedUnits => "saturated_units",
             Self::Other(name) => name,

@@ -1,6 +1,7 @@
 //! Who may watch a training: metrics, early stopping, checkpoints.
 
 use super::driver::Stop;
+use super::guard::Steering;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::metric::{Measurements, Metric};
 use crate::error::Error;
@@ -85,7 +86,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Watches a training and may end it with a reason; never changes it.
+/// Watches a training and may end it with a reason. It never changes it, but may advise the learner.
 ///
 /// Every observer sees every step, also one after which another observer ends the training.
 pub trait Observer {
@@ -137,6 +138,11 @@ pub trait Observer {
 
     /// What those who run the training should hear now, told once.
     fn note(&mut self) -> Option<String> {
+        None
+    }
+
+    /// How it advises the learner to go on, asked after an epoch that all observers have seen.
+    fn steering(&mut self) -> Option<Steering> {
         None
     }
 

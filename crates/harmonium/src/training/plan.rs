@@ -105,6 +105,9 @@ pub struct Plan {
     pub posterior: Posterior,
     /// Sweeps of the model side per step.
     pub k: Schedule,
+    /// Whether sweeps and learning rate follow what a guard advises; see [`super::Guard`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub steer: bool,
     /// Chains of the model side (PCD, PT and PTT).
     pub chains: usize,
     /// Temperatures of each chain (PT).
@@ -187,6 +190,7 @@ impl Default for Plan {
             rule: Rule::Pcd,
             posterior: Posterior::Auto,
             k: Schedule::Constant(1.0),
+            steer: false,
             chains: 100,
             replicas: 10,
             reservoir: None,
@@ -221,7 +225,7 @@ impl Plan {
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
-    pub const KEYS: [&'static str; 30] = [
+    pub const KEYS: [&'static str; 31] = [
         "seed",
         "precision",
         "epochs",
@@ -231,6 +235,7 @@ impl Plan {
         "rule",
         "posterior",
         "k",
+        "steer",
         "chains",
         "replicas",
         "reservoir",
@@ -455,6 +460,7 @@ mod tests {
     fn every_setting_has_its_key() {
         let everything = Plan {
             pretrain_epochs: 1,
+            steer: true,
             sparsity_target: Some(0.1),
             max_norm: Some(1.0),
             clip: Some(1.0),

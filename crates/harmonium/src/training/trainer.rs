@@ -2,6 +2,7 @@
 
 use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
+use super::guard::Steering;
 use super::learner::{Checkpoint, Learner, Rollback, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::{Completeness, Plan, Rule};
@@ -43,6 +44,12 @@ pub(super) mod purpose {
 /// cost about as much as the update.
 const NORM_STEPS: u64 = 250;
 
+/// Most sweeps of one step.
+const MOST_SWEEPS: f64 = 1e6;
+
+/// Under which name a checkpoint holds how the training departs from its plan.
+const STEERING: &str = "steering";
+
 /// Sweeps between two updates up to which it does not pay to keep every copy of the weights.
 const FEW_SWEEPS: f64 = 2.0;
 
@@ -58,6 +65,8 @@ pub struct Trainer<'d> {
     /// What is presented in the epoch under way.
     feed: Feed<'d>,
     plan: Plan,
+    /// How the training departs from its plan.
+    steering: Steering,
     penalties: Penalties,
     positive: Box<dyn Deferring>,
     negative: Box<dyn Deferring>,
@@ -125,6 +134,7 @@ impl<'d> Trainer<'d> {
             root: Stream::new(plan.seed),
             batch: feed.batch([], Stream::new(0)),
             plan: plan.clone(),
+            steering: Steering::default(),
             epoch,
             batches_done: 0,
             order: Vec::new(),
@@ -171,6 +181,10 @@ impl<'d> Trainer<'d> {
         }
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
+        if state.0.contains_key(STEERING) {
+            let steering = state.get(STEERING, 2)?;
+            trainer.steering = Steering { sweeps: steering[0], rate: steering[1] };
+        }
         if let (Some(learner), Some((graph, packed))) =
             (&mut trainer.learner, trainer.sampler.restore())
         {
@@ -198,6 +212,9 @@ impl<'d> Trainer<'d> {
         state.nest("positive", self.positive.export(graph));
         state.nest("negative", self.negative.export(graph));
         state.insert("norms", self.norms.to_vec());
+        if self.steering != Steering::default() {
+            state.insert(STEERING, vec![self.steering.sweeps, self.steering.rate]);
+        }
         if let (Some(learner), Some(packed)) = (&self.learner, self.sampler.engine().packed()) {
             let mut velocity = Moments::zeros(graph);
             velocity.bias.clone_from(&learner.bias_velocity);
@@ -326,7 +343,8 @@ impl<'d> Trainer<'d> {
 
     /// The learning rate of a step.
     fn rate(&self, progress: Progress) -> f64 {
-        self.plan.learning_rate * self.plan.decay.at(progress) * self.negative.caution()
+        let planned = self.plan.learning_rate * self.plan.decay.at(progress);
+        planned * self.negative.caution() * self.steering.rate
     }
 
     /// Goes back to an earlier machine, at rest, if the model side asks for it.
@@ -355,7 +373,7 @@ impl<'d> Trainer<'d> {
             clippy::cast_sign_loss,
             reason = "checked to be between 1 and a million"
         )]
-        let k = self.plan.k.at(progress).round() as usize;
+        let k = (self.steering.sweeps * self.plan.k.at(progress)).round().min(MOST_SWEEPS) as usize;
         (k, self.root.fork(purpose).fork(progress.step))
     }
 
@@ -381,6 +399,7 @@ impl<'d> Trainer<'d> {
         Ok(StepReport {
             step: progress.step + 1,
             learning_rate,
+            sweeps: self.context(progress, purpose::NEGATIVE).0,
             gradient_norm,
             update_ratio,
             convergence,
@@ -515,6 +534,10 @@ impl Learner for Trainer<'_> {
 
     fn body(&self) -> Body {
         Body::Machine(self.machine().clone())
+    }
+
+    fn steer(&mut self, steering: Steering) {
+        self.steering = steering;
     }
 
     fn checkpoint(&self) -> Checkpoint {

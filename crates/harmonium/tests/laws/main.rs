@@ -45,6 +45,7 @@ mod sampling;
 mod scores;
 mod statistics;
 mod tables;
+mod tracking;
 mod trajectory;
 mod two_sample;
 mod verbs;

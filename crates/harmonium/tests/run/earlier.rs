@@ -4,11 +4,14 @@
 use crate::folder::Folder;
 use crate::record::timeless;
 use harmonium::evaluation::dbn::final_bounds;
+use harmonium::evaluation::tracking::Watch;
 use harmonium::exact;
 use harmonium::models::{Body, Dbm, Rbm};
 use harmonium::progress::Silent;
 use harmonium::run::{Model, Overwrite, Recording, RunDirectory, SavedCheckpoint};
-use harmonium::training::{DbnLearner, DbnShape, Learner, Plan, Stage, Trainer, drive, train};
+use harmonium::training::{
+    DbnLearner, DbnShape, Guarding, Learner, Plan, Stage, Trainer, drive, train,
+};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Labels, synthetic};
 use safetensors::SafeTensors;
@@ -164,6 +167,8 @@ fn the_same_command_gives_the_same_events() {
         valid: None,
         patience: None,
         checkpoint_seconds: 30.0,
+        watch: Watch::Pseudo,
+        guarding: Guarding::Warn,
     };
     let recorded = run.record(&mut learner, recording, None, &mut Silent).unwrap();
     assert_eq!(recorded.model, expected);

@@ -1,12 +1,14 @@
 //! A recorded run that is interrupted after any step and resumed ends as one that never was.
 
 use crate::folder::Folder;
+use harmonium::evaluation::tracking::Watch;
 use harmonium::machine::Machine;
 use harmonium::models::{Dbm, Rbm};
 use harmonium::progress::{Listener, Silent};
 use harmonium::run::{About, Overwrite, Recording, RunDirectory, RunWriter, SavedCheckpoint};
 use harmonium::training::{
-    DbnLearner, DbnShape, Learner, Plan, Pretrained, Rule, Stage, Stop, Trainer, initialise,
+    DbnLearner, DbnShape, Guarding, Learner, Plan, Pretrained, Rule, Stage, Steering, Stop,
+    Trainer, initialise,
 };
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Labels, synthetic};
@@ -42,9 +44,15 @@ fn recording<'d>(
     train: &'d Dataset,
     valid: Option<&'d Dataset>,
     patience: Option<u64>,
+    watch: Watch,
 ) -> Recording<'d> {
     let about = About { seed: 5, ..About::default() };
-    Recording { about, train, valid, patience, checkpoint_seconds: 1e9 }
+    let guarding = match watch {
+        Watch::Likelihood => Guarding::Steer,
+        Watch::None | Watch::Pseudo => Guarding::Warn,
+    };
+    let checkpoint_seconds = 1e9;
+    Recording { about, train, valid, patience, checkpoint_seconds, watch, guarding }
 }
 
 /// What a run is made of.
@@ -52,6 +60,7 @@ struct Case<'a> {
     train: Dataset,
     valid: Option<Dataset>,
     patience: Option<u64>,
+    watch: Watch,
     training: &'a Training<'a>,
 }
 
@@ -63,7 +72,7 @@ impl Case<'_> {
         listener: &mut dyn Listener,
     ) -> Stop {
         let mut learner = (self.training)(&self.train, from);
-        let recording = recording(&self.train, self.valid.as_ref(), self.patience);
+        let recording = recording(&self.train, self.valid.as_ref(), self.patience, self.watch);
         run.record(learner.as_mut(), recording, from, listener).unwrap().stop
     }
 
@@ -156,8 +165,13 @@ fn with_patience(check: impl FnOnce(&Case<'_>)) {
             Some(saved) => Trainer::resume(&saved.checkpoint, data, &plan).unwrap(),
         })
     });
-    let case =
-        Case { train: bars(), valid: Some(held_back()), patience: Some(2), training: &training };
+    let case = Case {
+        train: bars(),
+        valid: Some(held_back()),
+        patience: Some(2),
+        watch: Watch::Pseudo,
+        training: &training,
+    };
     check(&case);
 }
 
@@ -168,6 +182,40 @@ fn a_machine_with_patience() {
         // Patience ends it, so both the best score and its age have come through the checkpoints.
         assert!(stages.len() < 36, "patience never ended: {} steps", stages.len());
     });
+}
+
+/// Too large to enumerate, so that ladders are carried along.
+#[test]
+fn a_machine_whose_likelihood_is_watched() {
+    let table = synthetic::bars_and_stripes(5, synthetic::Repeats::Counted).unwrap();
+    let train = Dataset::new(table, Binarize::None).unwrap();
+    let plan = Plan {
+        epochs: 6,
+        batch: 32,
+        chains: 20,
+        seed: 5,
+        learning_rate: 2.0,
+        steer: true,
+        ..Plan::default()
+    };
+    let training = as_training(|data, from| {
+        let fresh = || started(Rbm::binary(25, 25).unwrap().into_machine(), data, &plan);
+        Box::new(match from {
+            None => Trainer::new(fresh(), data, &plan).unwrap(),
+            Some(saved) => Trainer::resume(&saved.checkpoint, data, &plan).unwrap(),
+        })
+    });
+    let valid = Some(train.select_rows(&[0, 3, 5, 11, 40]).unwrap());
+    let case = Case { train, valid, patience: None, watch: Watch::Likelihood, training: &training };
+    case.check("watched RBM");
+    let folder = Folder::new();
+    let path = folder.join("run");
+    let stop = case.start(&path, &mut Silent);
+    let confirmed = events(&path).iter().any(|event| event["event"] == "confirmed");
+    assert!(confirmed, "{stop:?}");
+    // The result is the best validated model, whatever the last one is.
+    let run = RunDirectory::open(&path).unwrap();
+    assert_eq!(run.model().unwrap(), run.best().unwrap());
 }
 
 #[test]
@@ -238,6 +286,30 @@ fn patience_acts_where_there_is_no_pseudo_likelihood() {
     }
 }
 
+/// How a training departs from its plan is part of its checkpoints, and changes what it learns.
+#[test]
+fn a_machine_that_is_steered() {
+    let data = bars();
+    let plan = Plan { epochs: 9, batch: 6, chains: 5, seed: 5, ..Plan::default() };
+    let fresh = || {
+        let machine = started(Rbm::binary(9, 4).unwrap().into_machine(), &data, &plan);
+        Trainer::new(machine, &data, &plan).unwrap()
+    };
+    let steps = |trainer: &mut Trainer<'_>, n: usize| {
+        (0..n).for_each(|_| drop(trainer.step().unwrap()));
+    };
+    let (mut plain, mut steered) = (fresh(), fresh());
+    steps(&mut plain, 10);
+    steps(&mut steered, 4);
+    steered.steer(Steering { sweeps: 3.0, rate: 0.5 });
+    steps(&mut steered, 2);
+    let mut resumed = Trainer::resume(&steered.checkpoint(), &data, &plan).unwrap();
+    steps(&mut steered, 4);
+    steps(&mut resumed, 4);
+    assert_eq!(steered.checkpoint(), resumed.checkpoint());
+    assert_ne!(steered.body(), plain.body());
+}
+
 #[test]
 fn a_machine_with_pre_training() {
     let plan =
@@ -249,8 +321,13 @@ fn a_machine_with_pre_training() {
             Some(saved) => Pretrained::resume(fresh, &saved.checkpoint, data, &plan).unwrap(),
         })
     });
-    let case =
-        Case { train: bars(), valid: Some(held_back()), patience: None, training: &training };
+    let case = Case {
+        train: bars(),
+        valid: Some(held_back()),
+        patience: None,
+        watch: Watch::Pseudo,
+        training: &training,
+    };
     let stages = case.check("DBM");
     for stage in [Some(Stage::Pretrain(1)), Some(Stage::Pretrain(2)), None] {
         assert!(stages.contains(&stage), "never interrupted in {stage:?}: {stages:?}");
@@ -271,7 +348,8 @@ fn a_network_with_labels_and_refinement() {
         Box::new(learner.unwrap())
     });
     let train = bars().with_labels(Labels::from_values([0, 1].repeat(8))).unwrap();
-    let case = Case { train, valid: None, patience: None, training: &training };
+    let case =
+        Case { train, valid: None, patience: None, watch: Watch::Pseudo, training: &training };
     let stages = case.check("DBN");
     for stage in [Stage::Layer(1), Stage::Layer(2), Stage::Refine] {
         assert!(stages.contains(&Some(stage)), "never interrupted in {stage}: {stages:?}");

@@ -47,7 +47,7 @@ pub(super) struct Climbed {
 }
 
 /// What the replicas saw, for each ladder and rung in turn, round by round.
-struct Walked {
+pub(super) struct Walked {
     /// $\ln p^*_{k+1} - \ln p^*_k$ at samples of $p_k$.
     up: Vec<Vec<f64>>,
     /// $\ln p^*_k - \ln p^*_{k-1}$ at samples of $p_k$.
@@ -57,6 +57,43 @@ struct Walked {
 }
 
 impl Walked {
+    pub(super) fn new(n_rungs: usize, n_ladders: usize) -> Self {
+        let none = || vec![Vec::new(); n_rungs * n_ladders];
+        Self { up: none(), down: none(), n_rungs, n_ladders }
+    }
+
+    /// Takes down what a round saw: see [`Tempering::advance_collapsed`].
+    pub(super) fn push(&mut self, (higher, lower): (Vec<f64>, Vec<f64>)) {
+        self.up.iter_mut().zip(higher).for_each(|(all, u)| all.push(u));
+        self.down.iter_mut().zip(lower).for_each(|(all, u)| all.push(-u));
+    }
+
+    fn n_rounds(&self) -> usize {
+        self.up.first().map_or(0, Vec::len)
+    }
+
+    /// $\ln Z_1/Z_0$ of all rounds and its standard error: by the spread of the ladders, or by what
+    /// lies between the halves of the rounds where that is more.
+    pub(super) fn settled_ratio(&self) -> (f64, f64) {
+        let rounds = self.n_rounds();
+        let (log_ratio, spread) = self.ratio(0..rounds);
+        let drift = self.ratio(0..rounds / 2).0 - self.ratio(rounds / 2..rounds).0;
+        (log_ratio, spread.max(0.5 * drift.abs()))
+    }
+
+    /// How far the log-weight moves between each rung and the next, as a standard deviation seen from
+    /// both.
+    pub(super) fn steps(&self) -> Vec<f64> {
+        let (n, n_ladders) = (self.n_rungs, self.n_ladders);
+        let spread = |all: &[Vec<f64>], k: usize| {
+            let seen = || (0..n_ladders).flat_map(|ladder| all[ladder * n + k].iter().copied());
+            let count = seen().count() as f64;
+            let mean = seen().sum::<f64>() / count;
+            (seen().map(|u| (u - mean).powi(2)).sum::<f64>() / count).sqrt()
+        };
+        (0..n - 1).map(|k| 0.5 * (spread(&self.up, k) + spread(&self.down, k + 1))).collect()
+    }
+
     /// $\ln Z_1/Z_0$ of some of the rounds, and its standard error by the spread of the ladders.
     fn ratio(&self, rounds: Range<usize>) -> (f64, f64) {
         let (n, n_ladders) = (self.n_rungs, self.n_ladders);
@@ -130,7 +167,7 @@ pub(super) fn climb(
         Tempering::new(machine, n_ladders, betas, search.base.clone(), stream.fork(0))?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &clamp, ladder.replicas())?;
     let mut samples = State::zeros(machine, n_ladders * climb.samples)?;
-    let (mut up, mut down) = (vec![Vec::new(); n * n_ladders], vec![Vec::new(); n * n_ladders]);
+    let mut walked = Walked::new(n, n_ladders);
     let mut taken = 0;
     for round in 0..settling + rounds {
         let variates = Variates { stream: stream.fork(1), sweep: round };
@@ -140,13 +177,12 @@ pub(super) fn climb(
             ladder.climb_collapsed(&mut collapsed, share, variates);
             continue;
         }
-        let (higher, lower) = ladder.advance_collapsed(&mut collapsed, variates);
+        let seen = ladder.advance_collapsed(&mut collapsed, variates);
         if round < settling {
             continue;
         }
         if (round - settling).is_multiple_of(thin) {
-            up.iter_mut().zip(higher).for_each(|(all, u)| all.push(u));
-            down.iter_mut().zip(lower).for_each(|(all, u)| all.push(-u));
+            walked.push(seen);
         }
         // The last sample is taken in the last round, the others evenly before it.
         if taken < climb.samples && (round - settling + 1) * climb.samples >= (taken + 1) * rounds {
@@ -159,8 +195,7 @@ pub(super) fn climb(
             taken += 1;
         }
     }
-    let kept = up[0].len();
-    let walked = Walked { up, down, n_rungs: n, n_ladders };
+    let kept = walked.n_rounds();
     let (log_ratio, spread) = walked.ratio(0..kept);
     let ladders = walked.ladders(kept, ladder.round_trips());
     let rates = ladder.swap_rates().iter().map(|s| s.rate());

@@ -18,6 +18,7 @@ mod doubts;
 mod sandwich;
 mod schedule;
 mod search;
+mod track;
 mod weights;
 
 pub(crate) use ais::anneal;
@@ -25,6 +26,7 @@ pub(crate) use doubts::APART;
 pub use doubts::Doubt;
 pub(crate) use sandwich::Sides;
 pub(crate) use search::sweeps_of_budget;
+pub use track::{ROUNDS as TRACKING_ROUNDS, Tracked, Tracker};
 pub(crate) use weights::Z as MARGIN;
 
 use crate::engine::Arithmetic;

@@ -15,6 +15,8 @@ use crate::sampling::{Clamp, Collapsed, Variates, independent};
 const EVEN: f64 = 0.3;
 /// Fewest and most temperatures of the short run.
 const PILOT: (usize, usize) = (32, 400);
+/// Even cells into which what a ladder saw is sorted.
+const CELLS: usize = 256;
 /// Chains of the short run.
 const CHAINS: usize = 48;
 
@@ -48,6 +50,20 @@ impl Schedule {
         }
         below.iter_mut().for_each(|b| *b /= total);
         Self { below, length, weights: Vec::new() }
+    }
+
+    /// For standard deviations of the log-weight's steps between rungs at `betas`.
+    pub(super) fn of_rungs(betas: &[f64], steps: &[f64]) -> Self {
+        let cell = 1.0 / CELLS as f64;
+        let mut even = vec![0.0; CELLS];
+        for (k, sum) in even.iter_mut().enumerate() {
+            let (low, high) = (k as f64 * cell, (k + 1) as f64 * cell);
+            for (pair, step) in betas.windows(2).zip(steps) {
+                let common = (pair[1].min(high) - pair[0].max(low)).max(0.0);
+                *sum += step * common / (pair[1] - pair[0]);
+            }
+        }
+        Self::new(&even)
     }
 
     /// `n` inverse temperatures from 0 to 1, at least two.

@@ -1,0 +1,197 @@
+//! `harmonium train` without `--epochs`: the library searches for settings, and the best of them are trained.
+
+use super::train::{Prepared, Told, judged, prepare, start_in, tell};
+use crate::args::Common;
+use crate::args::train::TrainArgs;
+use crate::failure::Failure;
+use crate::plan::{self, AUTO, Asked};
+use crate::render::progress::{Terminal, listen};
+use harmonium::Error;
+use harmonium::model::{Autopilot, Effort, Open, Trial, VALID_SHARE};
+use harmonium::progress::Listener;
+use harmonium::run::{Overwrite, RunDirectory, RunWriter};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Whether nothing says how long to train. A deep belief network has no likelihood to choose by.
+pub(super) fn is_wanted(model: &str, asked: &Asked) -> bool {
+    model != "dbn" && asked.settings.epochs.is_none()
+}
+
+/// Searches, and trains what was found.
+pub(super) fn fly(
+    model: &str,
+    args: &TrainArgs,
+    mut asked: Asked,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<Told, Failure> {
+    let settings = &mut asked.settings;
+    if settings.valid.is_none() {
+        settings.valid_share.get_or_insert(VALID_SHARE);
+    }
+    if model == "bm" {
+        settings.lateral.get_or_insert_with(|| vec!["visible".into()]);
+    }
+    let given = asked.clone();
+    let layers = if model == "dbm" { vec![20, 10] } else { vec![20] };
+    asked.settings.hidden.get_or_insert(layers);
+    let (prepared, _) = prepare(model, asked, terminal)?;
+    let mut writer = directory(args)?;
+    let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
+    let chosen = with(&given, &best);
+    let line = repeating(model, &chosen)?;
+    terminal.note(&table(&trials));
+    let (prepared, blueprint) = prepare(model, chosen, terminal)?;
+    let recorded = start_in(&prepared, blueprint, || Ok(writer), terminal)?;
+    let told = tell(&recorded, &args.out);
+    let mut told = judged(told, &recorded, &prepared, &args.out, common, terminal);
+    told.json["trials"] = json!(trials);
+    told.json["repeat"] = json!(line);
+    told.text = format!("{}\n{}\nrepeat it with\n  {line} --out RUN", table(&trials), told.text);
+    Ok(told)
+}
+
+/// The directory of the run, new or of a search that was interrupted.
+fn directory(args: &TrainArgs) -> Result<RunWriter, Failure> {
+    let begun = Path::new(&args.out).join("trials.jsonl").is_file();
+    if args.resume && begun {
+        return Ok(RunDirectory::resume(&args.out)?);
+    }
+    let overwrite = if args.force { Overwrite::Yes } else { Overwrite::No };
+    Ok(RunDirectory::create(&args.out, overwrite)?)
+}
+
+/// Lets the library search; what it tried is in the directory, and not tried again.
+fn search(
+    model: &str,
+    given: &Asked,
+    prepared: &Prepared,
+    writer: &mut RunWriter,
+    terminal: &mut Terminal,
+) -> Result<(Trial, Vec<Trial>), Failure> {
+    let settings = &given.settings;
+    let Some(valid) = prepared.inputs.validation() else {
+        return Err(Failure::new("there is nothing to choose by", "give it `--valid-share 0.1`"));
+    };
+    let shape = |hidden: &[usize]| {
+        let mut asked = prepared.asked.clone();
+        asked.settings.hidden = Some(hidden.to_vec());
+        prepared.blueprint(model, &asked).map_err(|failure| Error::Setting {
+            name: "hidden",
+            value: failure.to_string(),
+            range: "fitting",
+        })
+    };
+    let autopilot = Autopilot {
+        train: &prepared.inputs.data.dataset,
+        valid,
+        shape: &shape,
+        hidden: prepared.asked.settings.hidden.clone().unwrap_or_default(),
+        plan: prepared.plan.clone(),
+        open: Open {
+            hidden: settings.hidden.is_none(),
+            learning_rate: settings.learning_rate.is_none(),
+            k: settings.k.is_none(),
+            l2: settings.l2.is_none(),
+        },
+        effort: match settings.effort.as_deref() {
+            Some("quick") => Effort::Quick,
+            Some("thorough") => Effort::Thorough,
+            _ => Effort::Normal,
+        },
+    };
+    let (n, updates) = autopilot.work();
+    terminal.note(&format!(
+        "the autopilot makes {n} trials, {updates} updates of {} rows in all, then trains the best again",
+        autopilot.plan.batch
+    ));
+    listen()?;
+    let mut lines = writer.directory().trials()?;
+    let done: Vec<Trial> =
+        lines.iter().filter_map(|line| serde_json::from_value(line.clone()).ok()).collect();
+    let mut note = |trial: &Trial| {
+        lines.push(json!(trial));
+        writer.write_trials(&lines)
+    };
+    autopilot.run(&done, &mut note, terminal).map_err(|error| match error {
+        Error::Cancelled { .. } => Failure::new(
+            error.to_string(),
+            "go on with the same command and `--resume`: the trials so far are kept",
+        ),
+        other => other.into(),
+    })
+}
+
+/// What was given, and what was found.
+fn with(given: &Asked, best: &Trial) -> Asked {
+    let mut asked = given.clone();
+    let settings = &mut asked.settings;
+    settings.hidden = Some(best.hidden.clone());
+    settings.epochs = Some(best.epochs);
+    settings.learning_rate = Some(best.learning_rate);
+    settings.l2 = Some(best.l2);
+    if settings.k.as_deref() != Some(AUTO) {
+        settings.k = Some(best.k.to_string());
+    }
+    asked
+}
+
+/// The command that trains it again.
+fn repeating(model: &str, asked: &Asked) -> Result<String, Failure> {
+    let mut line = format!("harmonium train {model} {}", asked.data.clone().unwrap_or_default());
+    let mut table = plan::as_table(&asked.settings)?;
+    table.extend(plan::as_table(&asked.reading)?);
+    table.remove("effort");
+    if asked.seed != 0 {
+        table.insert("seed".into(), toml::Value::String(asked.seed.to_string()));
+    }
+    if let Some(precision) = &asked.precision {
+        table.insert("precision".into(), precision.clone().into());
+    }
+    for (key, value) in table {
+        let word = |value: &toml::Value| match value {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = match &value {
+            toml::Value::Boolean(true) => write!(line, " --{key}"),
+            toml::Value::Boolean(false) => Ok(()),
+            toml::Value::Array(list) => {
+                let list: Vec<String> = list.iter().map(word).collect();
+                write!(line, " --{key} {}", list.join(","))
+            }
+            other => write!(line, " --{key} {}", word(other)),
+        };
+    }
+    Ok(line)
+}
+
+/// What was tried.
+fn table(trials: &[Trial]) -> String {
+    let mut text = String::from(
+        "round  hidden      rate      k     l2       epochs  validated log-likelihood",
+    );
+    for trial in trials {
+        let hidden: Vec<String> = trial.hidden.iter().map(ToString::to_string).collect();
+        let score = match (trial.score, trial.std_error) {
+            (Some(score), Some(error)) => format!("{score:.3} ± {error:.3}"),
+            (Some(score), None) => format!("{score:.3}"),
+            (None, _) => "none".into(),
+        };
+        let failing = if trial.failing { "  chains did not mix" } else { "" };
+        let best = trial.best_epoch.map_or(String::new(), |epoch| format!(" (epoch {epoch})"));
+        let _ = write!(
+            text,
+            "\n{:5}  {:10}  {:<8}  {:<4}  {:<7}  {:6}  {score}{best}{failing}",
+            trial.round,
+            hidden.join(","),
+            trial.learning_rate,
+            trial.k.to_string(),
+            trial.l2,
+            trial.epochs
+        );
+    }
+    text
+}
