@@ -22,6 +22,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Batch, LayerId, Machine, State};
+use crate::progress::Silent;
 use crate::sampling::{
     Clamp, ClassSums, Label, MeanField, Sampler, free_layers, posterior_factorises,
 };
@@ -315,7 +316,7 @@ impl<'d> Monitor<'d> {
             seed: self.seed,
             ..tracking::confirming(machine, epochs as f64 * self.train.data.n_rows() as f64)
         };
-        let found = log_partition::log_partition(machine, &settings, &mut |_, _| {})?;
+        let found = log_partition::log_partition(machine, &settings, &mut Silent)?;
         Ok(Some(Confirmation { tracked, fresh: (found.lower, found.upper) }))
     }
 

@@ -1,13 +1,14 @@
 //! Each finding in a small real run where it must be said, and in one where it must not.
 
 use crate::folder::Folder;
+use harmonium::evaluation::tracking::Watch;
 use harmonium::findings::{Evidence, Finding, Level, findings, verdict};
 use harmonium::machine::Machine;
 use harmonium::model::{Judging, Portrait, Training};
 use harmonium::models::{Dbm, Rbm};
 use harmonium::progress::Silent;
 use harmonium::run::{About, Overwrite, Recorded, Recording, RunDirectory};
-use harmonium::training::{Plan, Rule, Stop};
+use harmonium::training::{Guarding, Plan, Rule, Stop};
 use harmonium::units::Units;
 use harmonium_data::Dataset;
 use harmonium_data::ndarray::Array2;
@@ -88,7 +89,15 @@ impl Judged {
         run.write_config("").unwrap();
         let training = Training::new(harmonium::model::Blueprint::Machine(machine), train, plan);
         let about = About { data: training.memory().unwrap(), ..About::default() };
-        let recording = Recording { about, train, valid, patience, checkpoint_seconds: 1e9 };
+        let recording = Recording {
+            about,
+            train,
+            valid,
+            patience,
+            checkpoint_seconds: 1e9,
+            watch: Watch::Pseudo,
+            guarding: Guarding::Warn,
+        };
         let mut learner = training.learner().unwrap();
         let recorded = run.record(learner.as_mut(), recording, None, &mut Silent).unwrap();
         let events = run.directory().read_events().unwrap().events;

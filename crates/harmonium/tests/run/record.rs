@@ -238,7 +238,13 @@ fn the_result_is_the_best_validated_model() {
     });
     // Without validation the last model is the result.
     with_patience(|case| {
-        let case = Case { train: bars(), valid: None, patience: None, training: case.training };
+        let case = Case {
+            train: bars(),
+            valid: None,
+            patience: None,
+            watch: case.watch,
+            training: case.training,
+        };
         let folder = Folder::new();
         let path = folder.join("whole");
         case.start(&path, &mut Silent);
@@ -271,6 +277,7 @@ fn patience_acts_where_there_is_no_pseudo_likelihood() {
             train: bars(),
             valid: Some(held_back()),
             patience: Some(1),
+            watch: Watch::Pseudo,
             training: &training,
         };
         let folder = Folder::new();
@@ -296,7 +303,9 @@ fn a_machine_that_is_steered() {
         Trainer::new(machine, &data, &plan).unwrap()
     };
     let steps = |trainer: &mut Trainer<'_>, n: usize| {
-        (0..n).for_each(|_| drop(trainer.step().unwrap()));
+        for _ in 0..n {
+            trainer.step().unwrap();
+        }
     };
     let (mut plain, mut steered) = (fresh(), fresh());
     steps(&mut plain, 10);
