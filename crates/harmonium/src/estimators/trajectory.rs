@@ -213,7 +213,7 @@ impl Estimator for TrajectoryTempered {
             for (b, block) in rung.blocks.iter().enumerate() {
                 own.insert_samples(&format!("samples.{b}"), machine, block);
             }
-            own.insert("bridge.reference", vec![rung.bridge.reference]);
+            own.insert("bridge.reference", vec![rung.bridge.reference, rung.bridge.drift]);
             own.insert("bridge.lower", rung.bridge.lower.clone());
             own.insert("bridge.upper", rung.bridge.upper.clone());
             snapshot.nest(&format!("rung.{i}"), own);
@@ -237,8 +237,10 @@ impl Estimator for TrajectoryTempered {
             own.machine_into("machine", &mut frozen)?;
             let block = |b: usize| own.samples(&format!("samples.{b}"), machine, n);
             let blocks = (0..extent.blocks).map(block).collect::<Result<_, Error>>()?;
+            let reference = own.get("bridge.reference", 2)?;
             let bridge = Bridge {
-                reference: own.get("bridge.reference", 1)?[0],
+                reference: reference[0],
+                drift: reference[1],
                 lower: own.get("bridge.lower", n)?.to_vec(),
                 upper: own.get("bridge.upper", n)?.to_vec(),
             };

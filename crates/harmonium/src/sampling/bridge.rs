@@ -8,7 +8,8 @@
 //! holds for later samples too, and with almost the least variance, so that two sums are all that has
 //! to be kept. They are kept for each *column* of chains: chains exchange inside their column alone, so
 //! that columns are independent however slowly each of them forgets, and their spread is the error
-//! (the infinitesimal jackknife).
+//! (the infinitesimal jackknife). What all columns have in common, samples that have not caught up with
+//! their machine, does not show there: it shows as a drift from the first half of the first exchanges to the second.
 
 use super::bennett;
 use crate::units::binary::logistic;
@@ -64,6 +65,8 @@ pub(crate) fn acceptance(lower: &[f64], upper: &[f64], weights: &[f64]) -> f64 {
 pub(crate) struct Bridge {
     /// $C$.
     pub(crate) reference: f64,
+    /// $\ln Z_1/Z_0$ of the second half of the first exchanges minus that of the first half.
+    pub(crate) drift: f64,
     /// $\sum\sigma(u - C)$ of each column over samples of the lower machine.
     pub(crate) lower: Vec<f64>,
     /// $\sum\sigma(C - u)$ of each column over samples of the upper machine.
@@ -76,8 +79,18 @@ impl Bridge {
         let all = |of: &dyn Fn(&Seen) -> Vec<f64>| first.iter().flat_map(of).collect::<Vec<f64>>();
         let (lower, upper) = (all(&|s| s.lower.clone()), all(&|s| s.upper.clone()));
         let n = first.first().map_or(0, |seen| seen.lower.len());
+        // Two halves of equally many samples, one after the other.
+        let half = n * (first.len() / 2);
+        let tail = lower.len() - half;
+        let drift = if half == 0 {
+            0.0
+        } else {
+            bennett(&lower[tail..], &upper[tail..]).log
+                - bennett(&lower[..half], &upper[..half]).log
+        };
         let mut bridge = Self {
             reference: bennett(&lower, &upper).log,
+            drift,
             lower: vec![0.0; n],
             upper: vec![0.0; n],
         };

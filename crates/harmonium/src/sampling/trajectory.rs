@@ -46,7 +46,8 @@ const NEARLY_THERE: f64 = 1e-3;
 pub struct TrackedLogPartition {
     /// The estimate, in nats.
     pub log_z: f64,
-    /// Its standard error, by the spread of independent columns of chains.
+    /// Its standard error: by the spread of independent columns of chains, or by how far samples
+    /// drifted while reservoirs were filled, where that is more.
     pub std_error: f64,
     /// Frozen machines between the factorised one and this one.
     pub rungs: usize,
@@ -192,7 +193,8 @@ impl Trajectory {
         k: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        self.push(sampler.machine().clone(), x, 0, k, stream)
+        // The machine has moved while the chains followed: they settle before they are kept.
+        self.push(sampler.machine().clone(), x, self.extent.blocks, k, stream)
     }
 
     /// Adds a rung. Its reservoir is filled with what `x` passes through, after `settling` rounds.
@@ -326,7 +328,9 @@ impl Trajectory {
         }
         log_z += ratio.log;
         let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
-        let (std_error, rungs) = (spread(&influence), self.rungs.len());
+        // Half of what lies between two halves has the standard deviation of their mean.
+        let drift = 0.5 * self.rungs.iter().map(|rung| rung.bridge.drift).sum::<f64>();
+        let (std_error, rungs) = (spread(&influence).max(drift.abs()), self.rungs.len());
         Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance })
     }
 

@@ -80,7 +80,7 @@ fn at_exact_samples(
                 snapshot.insert(name, stored(machine, l, x.layer(l)));
             }
         }
-        snapshot.insert(format!("{at}.bridge.reference"), vec![0.0]);
+        snapshot.insert(format!("{at}.bridge.reference"), vec![0.0; 2]);
         for side in ["lower", "upper"] {
             snapshot.insert(format!("{at}.bridge.{side}"), vec![0.0; n]);
         }
