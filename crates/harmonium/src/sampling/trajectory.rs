@@ -46,8 +46,8 @@ const NEARLY_THERE: f64 = 1e-3;
 pub struct TrackedLogPartition {
     /// The estimate, in nats.
     pub log_z: f64,
-    /// Its standard error: by the spread of independent columns of chains, or by how far samples
-    /// drifted while reservoirs were filled, where that is more.
+    /// Its standard error: by the spread of independent columns of chains, or, where that is more, by
+    /// how far samples drifted while reservoirs were filled, or by how far later exchanges moved it.
     pub std_error: f64,
     /// Frozen machines between the factorised one and this one.
     pub rungs: usize,
@@ -305,8 +305,8 @@ impl Trajectory {
         sampler.gibbs(&Clamp::none(), &mut x, CATCHING_UP, stream)?;
         let mut influence = vec![0.0; self.extent.columns];
         let ratios = self.rungs.iter().map(|rung| rung.bridge.log_ratio(&mut influence));
-        let mut log_z =
-            self.ground.base.log_partition(self.ground.sampler.machine()) + ratios.sum::<f64>();
+        let ratios: f64 = ratios.sum();
+        let mut log_z = self.ground.base.log_partition(self.ground.sampler.machine()) + ratios;
         let (low, low_marginal) = self.top();
         let u = |mut x: State| -> Vec<f64> {
             let above = marginal.log_densities(&sampler, &mut x);
@@ -330,7 +330,10 @@ impl Trajectory {
         let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
         // Half of what lies between two halves has the standard deviation of their mean.
         let drift = 0.5 * self.rungs.iter().map(|rung| rung.bridge.drift).sum::<f64>();
-        let (std_error, rungs) = (spread(&influence).max(drift.abs()), self.rungs.len());
+        // Later exchanges that disagree with the first ones say that those had not settled.
+        let moved = ratios - self.rungs.iter().map(|rung| rung.bridge.reference).sum::<f64>();
+        let std_error = spread(&influence).max(drift.abs()).max(moved.abs());
+        let rungs = self.rungs.len();
         Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance })
     }
 
