@@ -198,7 +198,12 @@ fn ladder(
     log_z: &harmonium::evaluation::log_partition::LogPartition,
 ) -> String {
     format!(
-        "  ln Z {:.2} ± {:.2} by {} machines, two-sided {:.2} … {:.2}",
-        tracked.log_z, tracked.std_error, tracked.rungs, log_z.lower, log_z.upper
+        "  ln Z {:.2} ± {:.2} by {} machines ({}), two-sided {:.2} … {:.2}",
+        tracked.log_z,
+        tracked.std_error,
+        tracked.rungs,
+        if tracked.is_settled { "settled" } else { "not settled" },
+        log_z.lower,
+        log_z.upper
     )
 }

@@ -308,11 +308,15 @@ fn trajectory(watched: &Watched<'_>) -> Result<Vec<Measurement>, Error> {
         return Ok(Vec::new());
     };
     let one = |name, value, std_error| Measurement { name, value, std_error };
-    Ok(vec![
-        one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)),
+    let mut all = vec![
         one(MetricName::TrajectoryAcceptance, found.acceptance, None),
         one(MetricName::TrajectoryMachines, found.rungs as f64, None),
-    ])
+    ];
+    // A ladder that has grown too fast does not know its own error.
+    if found.is_settled {
+        all.push(one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)));
+    }
+    Ok(all)
 }
 
 /// Rows as a batch, presented always alike.

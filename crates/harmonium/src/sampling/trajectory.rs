@@ -41,6 +41,9 @@ const HALVINGS: usize = 6;
 /// Of the way that is left, what is gone in one step at the end.
 const NEARLY_THERE: f64 = 1e-3;
 
+/// Passes of a block that settle a ladder, for each square of its length.
+const PASSES: f64 = 2.0;
+
 /// $\ln Z$ along a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TrackedLogPartition {
@@ -53,6 +56,9 @@ pub struct TrackedLogPartition {
     pub rungs: usize,
     /// The share of exchanges between the last of them and this one that are accepted.
     pub acceptance: f64,
+    /// Whether there were rounds enough for samples to come through from the exact end. Elsewhere all
+    /// samples may lag behind their machines alike, which no error bar knows of.
+    pub is_settled: bool,
 }
 
 /// How many samples of each frozen machine there are.
@@ -333,8 +339,15 @@ impl Trajectory {
         // Later exchanges that disagree with the first ones say that those had not settled.
         let moved = ratios - self.rungs.iter().map(|rung| rung.bridge.reference).sum::<f64>();
         let std_error = spread(&influence).max(drift.abs()).max(moved.abs());
-        let rungs = self.rungs.len();
-        Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance })
+        let (rungs, is_settled) = (self.rungs.len(), self.is_settled());
+        Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance, is_settled })
+    }
+
+    /// Whether every block had passes enough to diffuse from end to end: $n$ rungs take about $n^2$ of
+    /// them, twice as many where a third to a half of the exchanges are accepted.
+    fn is_settled(&self) -> bool {
+        let (n, blocks) = (self.rungs.len() as f64, self.extent.blocks as f64);
+        self.rounds as f64 >= PASSES * n * n * n * blocks
     }
 
     /// The machine that was frozen last, and the block of its samples whose turn it is.
