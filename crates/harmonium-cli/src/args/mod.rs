@@ -185,7 +185,7 @@ pub(crate) struct Output {
 /// Settings of `sample`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SampleArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// Number of samples
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -219,7 +219,7 @@ pub(crate) struct SampleArgs {
 /// Settings of `complete`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompleteArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples; empty cells, `?` and NaN are missing
     pub(crate) data: String,
@@ -276,7 +276,7 @@ pub(crate) struct ClassifyArgs {
 /// Settings of `score`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScoreArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
     pub(crate) data: String,
@@ -307,7 +307,7 @@ pub(crate) struct ScoreArgs {
 /// Settings of `logz`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LogzArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// How it is found; auto is exact where that is affordable, else the sandwich
     #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "ais", "sandwich", "bar"])]
@@ -336,7 +336,7 @@ pub(crate) struct AnnealingArgs {
 /// Settings of `features`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FeaturesArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
     pub(crate) data: String,
@@ -352,7 +352,7 @@ pub(crate) struct FeaturesArgs {
 /// Settings of `inspect`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A model file, a run directory, a UAI file, or ising:L,K, curie-weiss:N,BETA
+    /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// Also sample: do chains mix, do samples look like data, are training rows repeated
     #[arg(long)]

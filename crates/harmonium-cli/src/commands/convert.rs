@@ -6,7 +6,7 @@ use crate::output;
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::machine::{Machine, Weights};
-use harmonium::model::{is_named, is_uai};
+use harmonium::model::{is_factors, is_named};
 use harmonium::models::Body;
 use harmonium::progress::Listener;
 use harmonium::random::Stream;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ConvertArgs, common: &Common) -> Result<(), Failure> {
 /// data.
 fn is_model(input: &str) -> bool {
     let run = Path::new(input).join("run.toml").is_file();
-    run || is_uai(input) || ending(input) == "safetensors" || is_named(input)
+    run || is_factors(input) || ending(input) == "safetensors" || is_named(input)
 }
 
 fn ending(path: &str) -> String {

@@ -14,7 +14,7 @@
 use super::bound::{self, Terms};
 use super::log_partition::{APART, Bracket, Doubt, Sides, anneal};
 use crate::error::Error;
-use crate::exact::{self, Budget};
+use crate::exact::{self, Budget, Query};
 use crate::machine::{Base, LayerId, Machine, State};
 use crate::sampling::{
     Clamp, Collapsed, MeanField, Sampler, Tempering, Variates, independent, posterior_factorises,
@@ -169,7 +169,8 @@ pub fn log_sums(
     if posterior_factorises(machine, clamp) {
         return Ok(Sums::exactly(bounds.clone(), bounds));
     }
-    if Budget::ROW.affords(exact::log2_terms(machine, clamp, x.n_rows())?) {
+    let cost = exact::cost(machine, clamp, x, Query::LogSum)?;
+    if cost.is_within(Budget::ROWS) || Budget::ROW.affords(cost.log2_work()) {
         return Ok(Sums::exactly(exact::log_sums(machine, clamp, x)?, bounds));
     }
     annealed(sampler, clamp, &means, bounds, first, work)

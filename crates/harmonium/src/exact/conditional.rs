@@ -51,7 +51,6 @@ pub struct Cost {
     pub log2_total: f64,
     /// Bytes of memory beside those of the machine and the answer.
     pub bytes: f64,
-    /// Binary logarithm of the work of the row that takes most, as `log2_total`.
     log2_work: f64,
 }
 
@@ -62,6 +61,11 @@ impl Cost {
     /// One term.
     pub(super) const NOTHING: Self =
         Self { by: By::Enumeration, log2_terms: 0.0, log2_total: 0.0, bytes: 0.0, log2_work: 0.0 };
+
+    /// Binary logarithm of the work of the row that takes most, as `log2_total`.
+    pub fn log2_work(&self) -> f64 {
+        self.log2_work
+    }
 
     /// Whether all rows together are worth their work on this occasion, and take no more than a
     /// quarter of the memory.

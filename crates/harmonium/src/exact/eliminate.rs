@@ -13,13 +13,22 @@ use rayon::prelude::*;
 
 /// Binary logarithm of the entries that a table may have: half a gigabyte.
 const MOST_ENTRIES: f64 = 26.0;
+/// Binary logarithm of how many times as large as the largest table an enumeration has to be.
+const WORTH_LOG2: f64 = 4.0;
 /// Most free units of a row: what is known of each takes about a kilobyte.
 const MOST_UNITS: usize = 1 << 22;
 /// Rows whose samples are drawn together.
 const TOGETHER: usize = 256;
 
-/// The order in which the free units of a row are summed out, and its tables.
-pub(super) fn plan(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> Option<BucketTree> {
+/// The order in which the free units of a row are summed out, and its tables, unless the graph is
+/// such that an enumeration of two to the power of `enumerated` terms is as good. Seeking an order takes
+/// longer than many an enumeration, so first it is asked how narrow any order could be.
+pub(super) fn plan(
+    machine: &Machine,
+    clamp: &Clamp,
+    (x, row): (&State, usize),
+    enumerated: f64,
+) -> Option<BucketTree> {
     let free: Vec<usize> = machine
         .layer_ids()
         .map(|l| {
@@ -29,29 +38,31 @@ pub(super) fn plan(machine: &Machine, clamp: &Clamp, x: &State, row: usize) -> O
         })
         .collect::<Option<_>>()?;
     let n: usize = free.iter().sum();
-    if n > MOST_UNITS || dense_pairs(machine, &free) >= MOST_ENTRIES * n.max(1) as f64 {
+    let wide = |width: usize| width as f64 > f64::min(MOST_ENTRIES, enumerated - WORTH_LOG2);
+    if n > MOST_UNITS || wide(width_of_dense(machine, &free)) {
         return None;
     }
     let graph = Pairwise::of_folded(machine, clamp, x, row).ok()?;
     // A graph of width k has fewer than k n edges.
     let too_many = graph.edges().len() as f64 >= MOST_ENTRIES * n.max(1) as f64;
-    if too_many || graph.topology().least_width() as f64 > MOST_ENTRIES {
+    if too_many || wide(graph.topology().least_width()) {
         return None;
     }
     BucketTree::narrow(&graph, MOST_ENTRIES)
 }
 
-/// Pairs of free units that full matrices join: known without looking at them.
-fn dense_pairs(machine: &Machine, free: &[usize]) -> f64 {
-    let pairs = machine.couplings().iter().map(|c| {
-        let (a, b) = (free[c.between.0.0] as f64, free[c.between.1.0] as f64);
+/// Neighbours that some unit of a full matrix has when it is summed out, in any order: known without
+/// looking at the graph.
+fn width_of_dense(machine: &Machine, free: &[usize]) -> usize {
+    let widths = machine.couplings().iter().map(|c| {
+        let (a, b) = (free[c.between.0.0], free[c.between.1.0]);
         match &c.weights {
-            Weights::Between(_) => a * b,
-            Weights::Lateral(_) => 0.5 * a * (a - 1.0),
-            Weights::Sparse(_) => 0.0,
+            Weights::Between(_) => a.min(b),
+            Weights::Lateral(_) => a.saturating_sub(1),
+            Weights::Sparse(_) => 0,
         }
     });
-    pairs.sum()
+    widths.max().unwrap_or(0)
 }
 
 /// Bytes of the tables that a question needs.
@@ -210,7 +221,8 @@ mod tests {
                 Clamp::layers([LayerId(0), LayerId(1)]),
             ] {
                 let expected = Problem::new(&machine, &clamp, &x, 0)?.log_sum();
-                let tree = plan(&machine, &clamp, &x, 0).expect("a small graph is narrow");
+                let tree = plan(&machine, &clamp, (&x, 0), f64::INFINITY)
+                    .expect("a small graph is narrow");
                 let found = log_sum(&machine, &clamp, (&x, 0), &tree, &mut Silent)?;
                 assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
             }
@@ -223,12 +235,21 @@ mod tests {
         let terms = |side| -> Result<Option<f64>, crate::Error> {
             let torus = ising_torus(side, 0.4)?.into_machine();
             let x = State::zeros(&torus, 1)?;
-            Ok(plan(&torus, &Clamp::none(), &x, 0).map(|tree| tree.log2_terms()))
+            Ok(plan(&torus, &Clamp::none(), (&x, 0), f64::INFINITY).map(|tree| tree.log2_terms()))
         };
         assert!(terms(8)?.is_some_and(|t| t < 22.0), "{:?}", terms(8)?);
         assert!(terms(10)?.is_some_and(|t| t < 28.0), "{:?}", terms(10)?);
         assert_eq!(terms(32)?, None);
         assert_eq!(terms(40)?, None);
         Ok(())
+    }
+
+    #[test]
+    fn elimination_is_left_where_enumeration_is_as_good() {
+        // All units have the same neighbours on the other side.
+        let rbm = crate::models::Rbm::binary(60, 12).expect("a machine").into_machine();
+        let x = State::zeros(&rbm, 1).expect("a state");
+        let narrow = |enumerated| plan(&rbm, &Clamp::none(), (&x, 0), enumerated).is_some();
+        assert!(narrow(f64::INFINITY) && !narrow(12.0));
     }
 }

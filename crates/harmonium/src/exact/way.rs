@@ -37,7 +37,8 @@ impl Way {
         if Budget::ENUMERATION.affords(log2_terms) {
             return enumerate;
         }
-        let Some(tree) = eliminate::plan(machine, clamp, x, row) else { return enumerate };
+        let plan = eliminate::plan(machine, clamp, (x, row), log2_terms);
+        let Some(tree) = plan else { return enumerate };
         let entries: usize = machine.layers().iter().map(crate::machine::Layer::len).sum();
         let enumerated = log2_terms + (entries as f64 / USUAL).max(1.0).log2();
         let eliminate = Self::Eliminate(Arc::new(tree));

@@ -39,7 +39,7 @@ pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
 pub use given::Given;
 pub use judge::Judging;
-pub use named::{is_named, is_uai};
+pub use named::{is_factors, is_named};
 pub use portrait::{Filters, Portrait};
 pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};

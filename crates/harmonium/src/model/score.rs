@@ -22,7 +22,7 @@ use crate::evaluation::likelihood::{Estimate, Likelihood, estimate, weighted_mea
 use crate::evaluation::log_partition::{self, Bracket, Doubt, LogPartition, Settings};
 use crate::evaluation::pseudo::{Visit, log_pseudo_likelihood};
 use crate::evaluation::row_sums::{self, How, RowWork, Sums};
-use crate::exact::{self, Budget};
+use crate::exact::{self, Budget, Query};
 use crate::machine::{Batch, Clamp, LayerId, Machine};
 use crate::models::{Body, Dbn};
 use crate::progress::{Listener, Silent, tell};
@@ -454,13 +454,29 @@ fn weights(data: &Dataset) -> Vec<f64> {
     (0..data.n_rows()).map(|row| data.weight(row)).collect()
 }
 
-/// Exact where both $\ln Z$ and the sums of the rows are affordable, else by annealing.
+/// Exact where both $\ln Z$ and the sums of all rows are affordable, else by annealing.
 fn choose(machine: &Machine, feed: &Feed<'_>) -> Result<Method, Error> {
-    let n_rows = feed.data().n_rows().max(1) as f64;
-    let rows = exact::log2_terms(machine, feed.clamp(), 1)? + n_rows.log2();
-    let log_z = exact::cost_of_partition(machine)?;
-    let affordable = log_z.is_within(Budget::UNASKED) && Budget::UNASKED.affords(rows);
+    let affordable = exact::cost_of_partition(machine)?.is_within(Budget::UNASKED)
+        && Budget::UNASKED.affords(log2_work_of_rows(machine, feed)?);
     Ok(if affordable { Method::Exact } else { Method::Ais })
+}
+
+/// Binary logarithm of what the sums of all rows take together. Rows without holes all take the same.
+fn log2_work_of_rows(machine: &Machine, feed: &Feed<'_>) -> Result<f64, Error> {
+    let n_rows = feed.data().n_rows();
+    if !feed.data().has_missing() {
+        return Ok(exact::log2_terms(machine, feed.clamp(), 1)? + (n_rows.max(1) as f64).log2());
+    }
+    let mut total = 0.0_f64;
+    for piece in pieces(n_rows, ROWS) {
+        let batch = feed.batch(piece, Stream::new(0));
+        let x = batch.to_state(machine)?;
+        total += exact::cost(machine, batch.clamp(), &x, Query::LogSum)?.log2_total.exp2();
+        if !Budget::UNASKED.affords(total.log2()) {
+            break;
+        }
+    }
+    Ok(total.max(1.0).log2())
 }
 
 /// The log-probability of what the rows hold; the rest is summed out.

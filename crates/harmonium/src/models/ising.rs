@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// The longest side of a torus: a million spins, of which a hundred chains take 800 megabytes.
 pub const LONGEST_SIDE: usize = 1024;
+/// The most sites of a lattice, times their states.
+pub const MOST_SITES: usize = 1 << 20;
 /// The most spins that all see each other: 100 megabytes of weights, and five times that while
 /// they are sampled.
 pub const MOST_SPINS: usize = 5000;
@@ -36,25 +38,83 @@ pub fn ising_torus(side: usize, coupling: f64) -> Result<Bm, Error> {
         let (name, value) = ("L", side.to_string());
         return Err(Error::Setting { name, value, range: "a whole number from 1 to 1024" });
     }
+    ising(&[side, side], coupling, 0.0)
+}
+
+/// The Ising model on a periodic lattice of any number of directions,
+/// $E(s) = -K\sum_{\langle ij\rangle} s_i s_j - h\sum_i s_i$: every spin has a bond to the next one in
+/// each direction, the last of `sides` being that of neighbouring numbers. Sides of one and two are
+/// taken to the letter, as in [`ising_torus`].
+///
+/// # Errors
+///
+/// If there are no sides, one of them is 0, there are more than [`MOST_SITES`] spins, or $K$ or $h$ is
+/// not finite.
+pub fn ising(sides: &[usize], coupling: f64, field: f64) -> Result<Bm, Error> {
+    let n = n_sites(sides, 1)?;
     check_finite("K", coupling)?;
-    let n = side * side;
-    let bonds = (0..n).flat_map(|i| {
-        let (row, column) = (i / side, i % side);
-        [(i, row * side + (column + 1) % side), (i, (row + 1) % side * side + column)]
+    check_finite("h", field)?;
+    let (edges, n_loops) = bonds(sides, n);
+    let mut layer = Layer::new("visible", Role::Visible, Units::Spin, n)?;
+    layer.bias.fill(field);
+    let edges = edges.into_iter().map(|((i, j), count)| (i, j, f64::from(count) * coupling));
+    let couplings = vec![Coupling::sparse(LayerId(0), Edges::new(n, edges)?)];
+    let machine = Machine::new(vec![layer], couplings)?;
+    Bm::try_from(machine.with_constant(-coupling * n_loops as f64)?)
+}
+
+/// The Potts model on a periodic lattice, $E(s) = -K\sum_{\langle ij\rangle} \delta(s_i, s_j)$ with
+/// `n_states` states to each site; bonds as in [`ising`].
+///
+/// # Errors
+///
+/// If there are no sides, one of them is 0, there are fewer than two states, more than
+/// [`MOST_SITES`] sites times states, or $K$ is not finite.
+pub fn potts(sides: &[usize], n_states: usize, coupling: f64) -> Result<Bm, Error> {
+    let q = n_states;
+    let n = n_sites(sides, q)?;
+    check_finite("K", coupling)?;
+    if q < 2 {
+        let (name, value) = ("q", q.to_string());
+        return Err(Error::Setting { name, value, range: "a whole number from 2 on" });
+    }
+    let (edges, n_loops) = bonds(sides, n);
+    let layer = Layer::new("visible", Role::Visible, Units::Categorical { q }, n)?;
+    let pairs = edges.into_iter().flat_map(|((i, j), count)| {
+        (0..q).map(move |s| (i * q + s, j * q + s, f64::from(count) * coupling))
     });
-    let mut constant = 0.0;
-    let mut edges: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-    for (i, j) in bonds {
-        if i == j {
-            constant -= coupling;
-        } else {
-            *edges.entry((i.min(j), i.max(j))).or_default() += coupling;
+    let couplings = vec![Coupling::sparse(LayerId(0), Edges::new(n * q, pairs)?)];
+    let machine = Machine::new(vec![layer], couplings)?;
+    Bm::try_from(machine.with_constant(-coupling * n_loops as f64)?)
+}
+
+/// Sites of a lattice, if it and its states are not too many.
+fn n_sites(sides: &[usize], n_states: usize) -> Result<usize, Error> {
+    let entries = sides.iter().map(|&side| side as f64).product::<f64>() * n_states as f64;
+    if sides.is_empty() || !(1.0..=MOST_SITES as f64).contains(&entries) {
+        let (name, value) = ("the number of sites", entries.to_string());
+        return Err(Error::Setting { name, value, range: "from 1 to 1048576, states counted" });
+    }
+    Ok(sides.iter().product())
+}
+
+/// How many bonds join each pair of sites of a periodic lattice, and how many join a site with itself.
+fn bonds(sides: &[usize], n: usize) -> (BTreeMap<(usize, usize), u32>, usize) {
+    let (mut edges, mut n_loops) = (BTreeMap::new(), 0);
+    for i in 0..n {
+        let mut stride = 1;
+        for &side in sides.iter().rev() {
+            let at = i / stride % side;
+            let j = i - at * stride + (at + 1) % side * stride;
+            stride *= side;
+            if i == j {
+                n_loops += 1;
+            } else {
+                *edges.entry((i.min(j), i.max(j))).or_insert(0) += 1;
+            }
         }
     }
-    let layer = Layer::new("visible", Role::Visible, Units::Spin, n)?;
-    let edges = Edges::new(n, edges.into_iter().map(|((i, j), w)| (i, j, w)))?;
-    let machine = Machine::new(vec![layer], vec![Coupling::sparse(LayerId(0), edges)])?;
-    Bm::try_from(machine.with_constant(constant)?)
+    (edges, n_loops)
 }
 
 /// The Curie–Weiss model, $E(s) = -\tfrac{\beta}{2N}\bigl(\sum_i s_i\bigr)^2$: every spin sees

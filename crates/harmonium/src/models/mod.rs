@@ -7,7 +7,7 @@
 //! | [`Dbm`] | a chain: visible, then hidden layers |
 //! | [`MultimodalDbm`] | a tree whose leaves are visible layers and whose pathways meet |
 //! | [`Dbn`] | directed layers under an RBM: no machine as a whole, but made of some |
-//! | [`ising_torus`], [`curie_weiss`] | [`Bm`]s of spins whose partition function is known |
+//! | [`ising()`], [`ising_torus`], [`potts`], [`curie_weiss`] | [`Bm`]s of statistical physics; of some the partition function is known |
 //!
 //! Each but the [`Dbn`] is a [`Machine`] inside; every algorithm of the library takes that.
 
@@ -24,7 +24,7 @@ pub use bm::{Bm, Lateral};
 pub use body::Body;
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
-pub use ising::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+pub use ising::{LONGEST_SIDE, MOST_SITES, MOST_SPINS, curie_weiss, ising, ising_torus, potts};
 pub use labels::with_labels;
 pub use multimodal::{MultimodalDbm, Pathway};
 pub use rbm::Rbm;

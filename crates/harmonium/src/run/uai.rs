@@ -51,14 +51,21 @@ pub fn read_uai(text: &str) -> Result<UaiModel, Error> {
 ///
 /// If the system refuses, and as [`read_uai`].
 pub fn load_uai(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
-    let path = path.as_ref();
+    load(path.as_ref(), read_uai)
+}
+
+/// Reads a file of text by `read`, naming it in what goes wrong.
+pub(super) fn load(
+    path: &Path,
+    read: impl Fn(&str) -> Result<UaiModel, Error>,
+) -> Result<UaiModel, Error> {
     let failed = |error: std::io::Error| file_error(path, "read", &error);
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(in_file(path)(wrong("it is not a regular file")));
     }
     let text = std::fs::read(path).map_err(failed)?;
     let text = std::str::from_utf8(&text).map_err(|_| in_file(path)(wrong("it is not text")))?;
-    read_uai(text).map_err(in_file(path))
+    read(text).map_err(in_file(path))
 }
 
 /// The text of a UAI file with the same energy: its variables are the units, layer after layer;
@@ -125,7 +132,7 @@ fn wrong(reason: impl Into<String>) -> Error {
     foreign(reason, HINT_FORM)
 }
 
-fn foreign(reason: impl Into<String>, hint: &'static str) -> Error {
+pub(super) fn foreign(reason: impl Into<String>, hint: &'static str) -> Error {
     Error::Foreign { path: NO_FILE.into(), reason: reason.into(), hint }
 }
 
@@ -135,24 +142,42 @@ fn unwritable(reason: String) -> Error {
 
 /// The words of a file, taken one after the other: whatever it claims, no more is read than there
 /// is.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     words: SplitAsciiWhitespace<'a>,
     taken: usize,
+    /// What to do if a word is not what it should be.
+    hint: &'static str,
 }
 
-impl Words<'_> {
-    fn next<T: FromStr>(&mut self, what: impl Fn() -> String) -> Result<T, Error> {
+impl<'a> Words<'a> {
+    pub(super) fn new(text: &'a str, hint: &'static str) -> Self {
+        Self { words: text.split_ascii_whitespace(), taken: 0, hint }
+    }
+
+    pub(super) fn next<T: FromStr>(&mut self, what: impl Fn() -> String) -> Result<T, Error> {
         let Some(word) = self.words.next() else {
-            return Err(wrong(format!("it ends after {} words, before {}", self.taken, what())));
+            let reason = format!("it ends after {} words, before {}", self.taken, what());
+            return Err(foreign(reason, self.hint));
         };
         self.taken += 1;
         let shown: String = word.chars().take(40).collect();
-        word.parse().map_err(|_| wrong(format!("{} is `{shown}` (word {})", what(), self.taken)))
+        let reason = |_| format!("{} is `{shown}` (word {})", what(), self.taken);
+        word.parse().map_err(|e| foreign(reason(e), self.hint))
+    }
+
+    /// Refuses more words.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        match self.words.next() {
+            None => Ok(()),
+            Some(_) => {
+                Err(foreign(format!("there is more after its {} words", self.taken), self.hint))
+            }
+        }
     }
 }
 
 /// The energy of a file over its variables.
-struct Factors {
+pub(super) struct Factors {
     constant: f64,
     bias: Vec<f64>,
     weights: BTreeMap<(usize, usize), f64>,
@@ -160,7 +185,7 @@ struct Factors {
 
 impl Factors {
     fn read(text: &str) -> Result<Self, Error> {
-        let mut words = Words { words: text.split_ascii_whitespace(), taken: 0 };
+        let mut words = Words::new(text, HINT_FORM);
         let kind: String = words.next(|| "the type".into())?;
         if !kind.eq_ignore_ascii_case("markov") {
             let shown: String = kind.chars().take(40).collect();
@@ -179,18 +204,21 @@ impl Factors {
             return Err(wrong("it has no variables"));
         }
         let scopes = read_scopes(&mut words, n)?;
-        let mut factors = Self { constant: 0.0, bias, weights: BTreeMap::new() };
+        let mut factors = Self { bias, ..Self::none(0) };
         for (f, scope) in scopes.iter().enumerate() {
             factors.add(scope, &read_table(&mut words, f, scope)?);
         }
-        match words.words.next() {
-            None => Ok(factors),
-            Some(_) => Err(wrong(format!("there is more after its {} words", words.taken))),
-        }
+        words.end()?;
+        Ok(factors)
+    }
+
+    /// No factors over `n` variables.
+    pub(super) fn none(n: usize) -> Self {
+        Self { constant: 0.0, bias: vec![0.0; n], weights: BTreeMap::new() }
     }
 
     /// Adds a factor given as energies, the last variable running fastest.
-    fn add(&mut self, scope: &Scope, energy: &[f64]) {
+    pub(super) fn add(&mut self, scope: &Scope, energy: &[f64]) {
         self.constant += energy[0];
         match *scope {
             Scope::None => {}
@@ -204,7 +232,7 @@ impl Factors {
         }
     }
 
-    fn into_model(self) -> Result<UaiModel, Error> {
+    pub(super) fn into_model(self) -> Result<UaiModel, Error> {
         let n = self.bias.len();
         let (sides, variables) = match self.sides() {
             Some(sides) => {
@@ -251,7 +279,7 @@ impl Factors {
 }
 
 /// The variables of a factor.
-enum Scope {
+pub(super) enum Scope {
     None,
     One(usize),
     Two(usize, usize),
@@ -298,16 +326,21 @@ fn read_table(words: &mut Words<'_>, f: usize, scope: &Scope) -> Result<Vec<f64>
     let mut energies = Vec::with_capacity(expected);
     for k in 0..expected {
         let value: f64 = words.next(|| format!("entry {k} of table {f}"))?;
-        if value == 0.0 {
-            let reason = format!(
-                "entry {k} of table {f} is 0: that state would need an infinite energy, ln 0"
-            );
-            return Err(foreign(reason, HINT_ZERO));
-        }
-        if !(value > 0.0 && value.is_finite()) {
-            return Err(wrong(format!("entry {k} of table {f} is {value}, no positive number")));
-        }
-        energies.push(-value.ln());
+        energies.push(energy(value, f, k, words.hint)?);
     }
     Ok(energies)
+}
+
+/// $-\ln$ of entry `k` of table `f`.
+pub(super) fn energy(value: f64, f: usize, k: usize, hint: &'static str) -> Result<f64, Error> {
+    if value == 0.0 {
+        let reason =
+            format!("entry {k} of table {f} is 0: that state would need an infinite energy, ln 0");
+        return Err(foreign(reason, HINT_ZERO));
+    }
+    if !(value > 0.0 && value.is_finite()) {
+        let reason = format!("entry {k} of table {f} is {value}, no positive number");
+        return Err(foreign(reason, hint));
+    }
+    Ok(-value.ln())
 }

@@ -1,11 +1,11 @@
 //! Machines of statistical physics against closed forms.
 
-use crate::machines::assert_close;
+use crate::machines::{assert_close, some_states};
 use crate::statistics::assert_mean;
 use harmonium::engine::Arithmetic;
 use harmonium::exact;
 use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Role, State};
-use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising_torus};
+use harmonium::models::{LONGEST_SIDE, MOST_SPINS, curie_weiss, ising, ising_torus, potts};
 use harmonium::random::Stream;
 use harmonium::sampling::{Chains, Clamp, Sampler};
 use harmonium::units::{Units, log_sum_exp};
@@ -107,6 +107,49 @@ fn tori_of_any_shape_have_the_sum_that_elimination_finds() {
         assert_close(changed, exact::log_partition(&other).unwrap(), 1e-12, "with a field");
         assert!((changed - found).abs() > 1e-4);
     }
+}
+
+/// Lattices bond by bond: every site with one to the next in each direction, double bonds and loops to
+/// the letter.
+#[test]
+fn lattices_have_the_energy_of_their_bonds() {
+    for sides in [vec![3, 4], vec![2, 3], vec![1, 4], vec![2, 2, 3], vec![1, 1], vec![5]] {
+        let n: usize = sides.iter().product();
+        let next = |site: usize, direction: usize| {
+            let stride: usize = sides[direction + 1..].iter().product();
+            let (at, side) = (site / stride % sides[direction], sides[direction]);
+            site - at * stride + (at + 1) % side * stride
+        };
+        let bonds: Vec<(usize, usize)> = (0..n)
+            .flat_map(|site| (0..sides.len()).map(move |d| (site, d)))
+            .map(|(site, d)| (site, next(site, d)))
+            .collect();
+        let spins = ising(&sides, 0.7, -0.3).unwrap().into_machine();
+        let colours = potts(&sides, 3, 0.6).unwrap().into_machine();
+        for machine in [&spins, &colours] {
+            let x = some_states(machine, 5, 70);
+            for (row, energy) in machine.energies(&x).unwrap().iter().enumerate() {
+                let values = x.row(LayerId(0), row);
+                let expected: f64 = if machine.layers()[0].units == Units::Spin {
+                    let pairs: f64 = bonds.iter().map(|&(i, j)| values[i] * values[j]).sum();
+                    -0.7 * pairs + 0.3 * values.iter().sum::<f64>()
+                } else {
+                    let same = |&&(i, j): &&(usize, usize)| {
+                        values[3 * i..3 * i + 3] == values[3 * j..3 * j + 3]
+                    };
+                    -0.6 * bonds.iter().filter(same).count() as f64
+                };
+                assert_close(expected, *energy, 1e-12, &format!("{sides:?}"));
+            }
+        }
+    }
+    // Two states of a Potts model are spins of half the strength, up to a constant for each bond.
+    let two = exact::log_partition(potts(&[4, 4], 2, 0.9).unwrap().machine()).unwrap();
+    let spins = exact::log_partition(ising(&[4, 4], 0.45, 0.0).unwrap().machine()).unwrap();
+    assert_close(spins + 32.0 * 0.45, two, 1e-12, "Potts with two states");
+    // A box of 3x3x3 spins is narrow enough to be summed.
+    let strong = exact::log_partition(ising(&[3, 3, 3], 20.0, 0.0).unwrap().machine()).unwrap();
+    assert_close(81.0 * 20.0 + 2.0_f64.ln(), strong, 1e-12, "frozen");
 }
 
 /// Large tori at once, in both phases.

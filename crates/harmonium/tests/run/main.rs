@@ -7,6 +7,7 @@ mod dbn;
 mod directories;
 mod earlier;
 mod failing_disk;
+mod fg;
 mod findings;
 mod folder;
 mod hostile;
