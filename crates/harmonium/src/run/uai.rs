@@ -143,7 +143,7 @@ fn unwritable(reason: String) -> Error {
 /// The words of a file, taken one after the other: whatever it claims, no more is read than there
 /// is.
 pub(super) struct Words<'a> {
-    words: SplitAsciiWhitespace<'a>,
+    rest: SplitAsciiWhitespace<'a>,
     taken: usize,
     /// What to do if a word is not what it should be.
     hint: &'static str,
@@ -151,11 +151,11 @@ pub(super) struct Words<'a> {
 
 impl<'a> Words<'a> {
     pub(super) fn new(text: &'a str, hint: &'static str) -> Self {
-        Self { words: text.split_ascii_whitespace(), taken: 0, hint }
+        Self { rest: text.split_ascii_whitespace(), taken: 0, hint }
     }
 
     pub(super) fn next<T: FromStr>(&mut self, what: impl Fn() -> String) -> Result<T, Error> {
-        let Some(word) = self.words.next() else {
+        let Some(word) = self.rest.next() else {
             let reason = format!("it ends after {} words, before {}", self.taken, what());
             return Err(foreign(reason, self.hint));
         };
@@ -167,7 +167,7 @@ impl<'a> Words<'a> {
 
     /// Refuses more words.
     pub(super) fn end(&mut self) -> Result<(), Error> {
-        match self.words.next() {
+        match self.rest.next() {
             None => Ok(()),
             Some(_) => {
                 Err(foreign(format!("there is more after its {} words", self.taken), self.hint))
