@@ -175,27 +175,38 @@ fn rows_of_narrow_graphs_are_eliminated_and_agree_with_enumeration() {
         for row in 0..2 {
             let weights = [f64::from(u8::from(row == 0)), f64::from(u8::from(row == 1))];
             let moments = exact::moments(&machine, &clamp, &x, &weights).unwrap();
+            let average = |f: &dyn Fn(&[f64]) -> f64| {
+                (row * n..(row + 1) * n).map(|k| f(drawn.row(LayerId(0), k))).sum::<f64>()
+                    / n as f64
+            };
             for (i, expected) in moments.bias[0].iter().enumerate() {
                 let what = format!("{units:?}, row {row}, entry {i}");
                 assert_close(*expected, means.row(LayerId(0), row)[i], 1e-10, &what);
-                let values: Vec<f64> =
-                    (row * n..(row + 1) * n).map(|k| drawn.row(LayerId(0), k)[i]).collect();
-                assert_mean(&what, &values, *expected);
+                let mean = average(&|x| x[i]);
+                assert_share(&what, units, mean, *expected, n);
             }
             let edges = match &machine.couplings()[0].weights {
                 harmonium::machine::Weights::Sparse(edges) => edges.pairs().to_vec(),
                 other => panic!("{other:?}"),
             };
-            for (&(i, j), expected) in edges.iter().zip(&moments.weights[0]) {
-                // Of what hardly ever occurs the spread is not known.
-                if units != Units::Spin && expected * (n as f64) < 20.0 {
-                    continue;
-                }
-                let product = |k: usize| drawn.row(LayerId(0), k)[i] * drawn.row(LayerId(0), k)[j];
-                let values: Vec<f64> = (row * n..(row + 1) * n).map(product).collect();
-                assert_mean(&format!("{units:?}, row {row}, pair {i} {j}"), &values, *expected);
+            for (&(i, j), &expected) in edges.iter().zip(&moments.weights[0]) {
+                let what = format!("{units:?}, row {row}, pair {i} {j}");
+                assert_share(&what, units, average(&|x| x[i] * x[j]), expected, n);
             }
         }
+    }
+}
+
+/// Fails unless the mean of `n` draws of a number that is 0 or 1, or -1 or 1 for spins, is within five
+/// standard errors of what is expected. The error follows from the expectation, because something rare
+/// may not occur at all; what is expected fewer than five times is left to the counts of all states.
+fn assert_share(what: &str, units: Units, mean: f64, expected: f64, n: usize) {
+    let p = if units == Units::Spin { 0.5 * (1.0 + expected) } else { expected };
+    let found = if units == Units::Spin { 0.5 * (1.0 + mean) } else { mean };
+    let n = n as f64;
+    if n * p.min(1.0 - p) >= 5.0 {
+        let error = (p * (1.0 - p) / n).sqrt();
+        assert!((found - p).abs() <= 5.0 * error, "{what}: {found}, not {p} ± {error}");
     }
 }
 
