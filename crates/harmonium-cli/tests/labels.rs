@@ -243,7 +243,8 @@ fn validation_rows_have_labels_or_sum_them_out() {
     ] {
         let nats = json(path, score)["log_likelihood"].as_f64().expect("nats");
         let found = best(run);
-        assert!((nats - found).abs() < 1e-6, "{run}: {nats} {found}");
+        // While it learns, rows are multiplied in the numbers that the engine learns in.
+        assert!((nats - found).abs() < 1e-4, "{run}: {nats} {found}");
     }
     refused(path, &format!("{line} --valid-labels labels.csv --out x"), "no validation data");
     fs::write(path.join("odd.csv"), "bar\n".repeat(15) + "dot\n").expect("it can be written");

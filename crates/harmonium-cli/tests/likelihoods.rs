@@ -118,14 +118,14 @@ fn what_cannot_be_is_explained() {
     }
 }
 
-/// A strong magnet cooled in four steps: domains stay, and the largest weight decides.
+/// A strong magnet, too wide to be summed, cooled in four steps: domains stay, and the largest weight decides.
 #[test]
 fn an_unsettled_interval_says_so_with_all_its_keys() {
     let folder = TempDir::new().expect("a folder");
     let at = folder.path();
     for method in ["ais", "sandwich", "bar"] {
         let work = if method == "bar" { "--betas 3 --chains 4" } else { "--betas 4 --chains 20" };
-        let line = format!("logz ising:8,1.5 --method {method} {work}");
+        let line = format!("logz ising:6x6x6,1.5 --method {method} {work}");
         let (code, out, err) = run(at, &format!("{line} --json"));
         assert_eq!(code, 0, "{line}: {err}");
         let found: Value = serde_json::from_str(&out).expect("one JSON object");
@@ -140,9 +140,9 @@ fn an_unsettled_interval_says_so_with_all_its_keys() {
         let (_, said, _) = run(at, &line);
         assert!(said.contains("unsettled"), "{line}: {said}");
     }
-    let row = vec!["1"; 64].join(",") + "\n";
+    let row = vec!["1"; 216].join(",") + "\n";
     fs::write(at.join("rows.csv"), row.repeat(3)).expect("written");
-    let line = "score ising:8,1.5 rows.csv --method ais --betas 4 --chains 20 --json";
+    let line = "score ising:6x6x6,1.5 rows.csv --method ais --betas 4 --chains 20 --json";
     let (code, out, err) = run(at, line);
     assert_eq!(code, 0, "{line}: {err}");
     let found: Value = serde_json::from_str(&out).expect("one JSON object");

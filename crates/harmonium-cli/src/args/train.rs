@@ -218,7 +218,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_field_tolerance: Option<f64>,
-    /// What is measured: nothing, cheap numbers, or these and the likelihood, for a fifth of the work at most [default: likelihood]
+    /// What is measured: nothing, cheap numbers, or these and the likelihood, for a fifth of the work at most, or half a second [default: likelihood]
     #[arg(long, value_parser = ["none", "pseudo", "likelihood"], help_heading = "Watching")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watch: Option<String>,

@@ -37,7 +37,9 @@ pub(super) fn fly(
     let given = asked.clone();
     let layers = if model == "dbm" { vec![20, 10] } else { vec![20] };
     asked.settings.hidden.get_or_insert(layers);
-    let (prepared, _) = prepare(model, asked, terminal)?;
+    let (prepared, blueprint) = prepare(model, asked, terminal)?;
+    // What does not fit is refused before there is a directory.
+    drop(prepared.training(blueprint).learner()?);
     let mut writer = directory(args)?;
     let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
     let chosen = with(&given, &best);

@@ -272,7 +272,7 @@ impl Prepared {
         plan::blueprint(model, asked, (units, data.n_columns()), n_classes)
     }
 
-    fn training(&self, blueprint: Blueprint) -> Training<'_> {
+    pub(super) fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
             blueprint,
             data: &self.inputs.data.dataset,

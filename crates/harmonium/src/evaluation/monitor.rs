@@ -475,7 +475,9 @@ fn free_energies(sampler: &Sampler, x: &State) -> Result<Vec<f64>, Error> {
 fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Error> {
     let machine = sampler.machine();
     let feed = data.feed(machine)?;
-    let closed = if feed.has_holes() { None } else { ClosedForm::of(machine)? };
+    // In closed form only where every visible unit is held: labels may be free.
+    let held = !feed.has_holes() && feed.filled().len() == machine.visible_layers().len();
+    let closed = if held { ClosedForm::of(machine)? } else { None };
     let (mut logs, mut is_exact) = (Vec::new(), true);
     for rows in data.tracked().chunks(PIECE) {
         let batch = alike(feed, rows);

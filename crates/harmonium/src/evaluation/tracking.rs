@@ -37,12 +37,15 @@ pub enum Watch {
     /// costs next to nothing.
     #[default]
     Pseudo,
-    /// The same, and the likelihood, for a fifth of the training's work at most.
+    /// The same, and the likelihood, for a fifth of the training's work at most, or half a second.
     Likelihood,
 }
 
 /// Share of the training's work that looks at the likelihood may take.
-const SHARE: f64 = 0.15;
+const SHARE: f64 = 0.07;
+/// Work that looks may take in any case, in the measure of [`LEARNED_ROW`]: about half a second in all, so that short trainings
+/// are watched too.
+const LEAST_WORK: f64 = 1e11;
 /// Share of it for an estimate from both sides at the end, and the chains on each side.
 const CONFIRMING: f64 = 0.04;
 const CONFIRMING_CHAINS: usize = 40;
@@ -124,7 +127,9 @@ impl Tracking {
             return false;
         }
         let next = exact_cost(machine).min(self.last);
-        self.spent + next <= SHARE * rows * cost(machine, LEARNED_ROW)
+        let part = epoch as f64 / epochs.max(1) as f64;
+        let paid = (SHARE * rows * cost(machine, LEARNED_ROW)).max(part * LEAST_WORK);
+        self.spent + next <= paid
     }
 
     /// $\ln Z$ of the machine as it is now; none if the ladders say nothing. `means` are those of the visible

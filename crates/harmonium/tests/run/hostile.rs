@@ -137,7 +137,7 @@ fn ten_thousand_layers_are_looked_at_in_seconds() {
     let blocks = machine.schedule();
     assert_eq!(blocks.iter().map(Vec::len).collect::<Vec<_>>(), [5000, 5000]);
     let terms = exact::log2_terms(&machine, &Clamp::none(), 1).unwrap();
-    assert!((terms - 5000.0).abs() < 1e-9, "{terms}");
+    assert!(terms < 20.0, "a chain is summed unit after unit, not in 2^{terms} terms");
     let took = start.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
 }
