@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [1, 1, 0, 0, 1, 0],
     ];
     let data = Dataset::from_array(baskets.view())?;
-    let plan = Plan { learning_rate: 0.05, ..Plan::for_epochs(4000) };
+    let plan = Plan { learning_rate: 0.05, ..Plan::for_epochs(8000) };
     let model = Rbm::binary(6, 8)?.train(&data, &plan)?;
     let samples = model.sample(2000, Sweeps(500), 0)?;
 
