@@ -1,7 +1,7 @@
 //! $\ln Z_1/Z_0$ of two machines that exchange samples again and again.
 //!
 //! Each exchange shows $u = \ln p^*_1 - \ln p^*_0$ at samples of both. With a first solution $C$ of
-//! Bennett's equation ([`super::bennett`]) the identity
+//! Bennett's equation ([`super::bennett()`]) the identity
 //!
 //! $$\ln\frac{Z_1}{Z_0} = C + \ln\frac{\langle\sigma(u - C)\rangle_0}{\langle\sigma(C - u)\rangle_1}$$
 //!

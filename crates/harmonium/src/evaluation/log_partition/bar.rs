@@ -6,7 +6,7 @@
 //! have not settled yet agree with each other and are all wrong; half of what lies between the first
 //! and the second half of the rounds has the same standard deviation, and takes its place if it is
 //! larger. What each ladder says on its own, and how often its replicas travelled, is judged in
-//! [`doubts`](super::doubts).
+//! [`doubts`].
 //!
 //! Replicas first climb: each is led from the base to its own temperature, so that ladders start at
 //! independent annealed states, then swaps begin.
