@@ -607,7 +607,7 @@ fn named(available: &[String]) -> String {
 
 /// The start of a text that comes from a file, with control characters spelled out: what a terminal
 /// can show in a few lines.
-fn brief(text: &str) -> Cow<'_, str> {
+pub(crate) fn brief(text: &str) -> Cow<'_, str> {
     let end = text.char_indices().nth(BRIEF).map(|(place, _)| place);
     if end.is_none() && !text.chars().any(char::is_control) {
         return Cow::Borrowed(text);

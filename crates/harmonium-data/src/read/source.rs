@@ -18,7 +18,7 @@ const MAX_RATIO: u64 = 500;
 /// for each stored one, at the size of a stored one.
 const MAX_GROWTH: u64 = 1 << 10;
 /// Bytes for names, paths, dimensions and zeros that no stored entry pays for.
-const MAX_SPENT: u64 = 512 << 20;
+const MAX_SPENT: u64 = 128 << 20;
 /// How much is looked at to recognise a format.
 pub(crate) const HEAD: u64 = 64 << 10;
 /// Room for what is read ahead.

@@ -10,10 +10,13 @@ use super::array::{Array, Order, image_of};
 use super::rows::{Facts, RowSink};
 use super::source::{Budget, fill};
 use crate::Error;
+use crate::error::brief;
 use element::{Blocks, Content, Matrix, Parser};
 use std::io::BufRead;
 
 const FORMAT: &str = ".mat";
+/// Most arrays that an error lists.
+const MOST_TOLD: usize = 1000;
 
 /// Whether a file starts like this format.
 pub(crate) fn recognise(head: &[u8]) -> bool {
@@ -63,7 +66,9 @@ fn with_variable<T>(
     for matrix in &matrices {
         list(matrix, &matrix.name, &mut found, &mut parser.budget)?;
     }
-    let available = || found.iter().map(|(path, m)| format!("`{path}` {}", m.shape())).collect();
+    // Names are told, not copied by the million.
+    let told = || found.iter().take(MOST_TOLD);
+    let available = || told().map(|(path, m)| format!("`{}` {}", brief(path), m.shape())).collect();
     let asked = || variable.map(str::to_owned);
     let chosen = if let Some(name) = variable {
         found.iter().find(|(path, m)| path == name && wanted(m))
