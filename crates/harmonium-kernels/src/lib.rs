@@ -21,6 +21,8 @@ pub mod random;
 pub mod real;
 pub mod response;
 pub mod softplus;
+#[cfg(feature = "startup")]
+pub mod startup;
 pub mod tables;
 pub mod update;
 

@@ -4,6 +4,7 @@ pub(crate) mod data;
 pub(crate) mod train;
 
 use crate::failure::Failure;
+use crate::render;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
@@ -430,6 +431,7 @@ pub(crate) fn parse() -> Result<Option<Cli>, Failure> {
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
+            render::clear_the_way()?;
             error.print()?;
             Ok(None)
         }

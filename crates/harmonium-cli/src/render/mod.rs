@@ -36,27 +36,24 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Clears the way for a result, and warns where it is lost. A stdout that was closed when the process started has been replaced by
-/// `/dev/null`, opened for reading and writing, before `main` runs. Some callers open it so on
-/// purpose (Python's `DEVNULL`) and the two look the same, so this is a warning and not a failure.
-fn clear_the_way() {
+/// Clears the way for a result.
+///
+/// # Errors
+/// Stdout was closed, so that nobody would see it.
+pub(crate) fn clear_the_way() -> Result<(), Failure> {
     idle::hush();
-    #[cfg(target_os = "linux")]
-    {
-        let null = std::fs::read_link("/proc/self/fd/1")
-            .is_ok_and(|to| to == std::path::Path::new("/dev/null"));
-        let about = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
-        let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok());
-        if null && flags.is_some_and(|flags| flags & 3 == 2) {
-            aside("warning: stdout is closed or discarded, so the result is not shown");
-        }
+    if harmonium_kernels::startup::stdout_was_closed() {
+        return Err(Failure::new(
+            "stdout is closed, so the result cannot be shown",
+            "leave stdout open, or send it to a file, or to /dev/null if the result is not wanted",
+        ));
     }
+    Ok(())
 }
 
 /// Writes a result with pictures to stdout, in colour where the terminal has it.
 pub(crate) fn picture(text: &str) -> Result<(), Failure> {
-    clear_the_way();
+    clear_the_way()?;
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()?;
@@ -65,7 +62,7 @@ pub(crate) fn picture(text: &str) -> Result<(), Failure> {
 
 /// Writes a result as one JSON object.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
-    clear_the_way();
+    clear_the_way()?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}")?;
     out.flush()?;
@@ -79,6 +76,7 @@ pub(crate) fn error(error: Option<f64>, decimals: usize) -> String {
 
 /// Writes a script as it is.
 pub(crate) fn script(bytes: &[u8]) -> Result<(), Failure> {
+    clear_the_way()?;
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()?;
