@@ -31,7 +31,7 @@ struct Tally {
 pub(crate) fn run() -> Outcome {
     let mut tally = Tally::default();
     println!(
-        "{:<26}{:<10}{:>9}{:>11}{:>8}{:>9}{:>8}",
+        "{:<31}{:<10}{:>9}{:>11}{:>8}{:>9}{:>8}",
         "", "method", "R-hat", "effective", "error", "largest z", "s"
     );
     files(&mut tally)?;
@@ -98,7 +98,7 @@ fn files(tally: &mut Tally) -> Outcome {
             println!("{name}: `{file}` is not there");
             continue;
         }
-        let model = Model::load(&file)?;
+        let model = Model::open(&file, &mut Silent)?;
         let exact = marginals(&std::fs::read_to_string(format!("{DATA}/{name}{ending}.MAR"))?)?;
         // Hidden units of an RBM are not shown.
         let exact = &exact[..model.body.visible().iter().map(|l| l.len()).sum::<usize>()];

@@ -19,7 +19,7 @@ pub(super) struct Family {
 pub(super) const FAMILIES: [Family; 7] = [
     Family {
         name: "grids",
-        what: "open grids of 6x6 to 10x10, couplings uniform up to 1, 2, 3 or 5, fields up to 1",
+        what: "open grids of 6x6 to 20x20, couplings uniform up to 1, 2, 3 or 5, fields up to 1",
         make: grid,
     },
     Family {
@@ -95,9 +95,9 @@ fn lattice(
 }
 
 fn grid(k: usize) -> Fallible<Machine> {
-    let (numbers, side) = (Numbers::new(1, k), 6 + k % 5);
+    let (numbers, side) = (Numbers::new(1, k), [6, 8, 10, 14, 20][k % 5]);
     let most = [1.0, 2.0, 3.0, 5.0][k / 5 % 4];
-    let edge = |a: usize, b: usize| most * numbers.even(0, a * 128 + b);
+    let edge = |a: usize, b: usize| most * numbers.even(0, a * 400 + b);
     lattice(side, false, edge, |i| numbers.even(1, i))
 }
 
