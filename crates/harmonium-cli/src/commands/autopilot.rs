@@ -10,7 +10,7 @@ use harmonium::Error;
 use harmonium::model::{Autopilot, Effort, Open, Trial, VALID_SHARE};
 use harmonium::progress::Listener;
 use harmonium::run::{Overwrite, RunDirectory, RunWriter};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -106,11 +106,11 @@ fn search(
     };
     let (n, updates) = autopilot.work();
     terminal.note(&format!(
-        "the autopilot makes {n} trials, {updates} updates of {} rows in all, then trains the best again",
+        "the autopilot makes at most {n} trials, {updates} updates of {} rows in all, then trains the best again",
         autopilot.plan.batch
     ));
     listen()?;
-    let mut lines = writer.directory().trials()?;
+    let mut lines = begun(prepared, writer)?;
     let done: Vec<Trial> =
         lines.iter().filter_map(|line| serde_json::from_value(line.clone()).ok()).collect();
     let mut note = |trial: &Trial| {
@@ -126,10 +126,33 @@ fn search(
     })
 }
 
+/// The lines of `trials.jsonl` so far: what was asked, then the trials. A search that was begun for something else is not
+/// gone on with.
+fn begun(prepared: &Prepared, writer: &mut RunWriter) -> Result<Vec<Value>, Failure> {
+    let asked = json!({ "asked": prepared.config()? });
+    let lines = writer.directory().trials()?;
+    match lines.first() {
+        None => {
+            writer.write_trials(std::slice::from_ref(&asked))?;
+            Ok(vec![asked])
+        }
+        Some(first) if *first == asked => Ok(lines),
+        Some(_) => Err(Failure::new(
+            format!(
+                "the search in `{}` was begun with other settings or other data",
+                writer.directory().path().display()
+            ),
+            "repeat the command as it was, or begin anew with `--force`",
+        )),
+    }
+}
+
 /// What was given, and what was found.
 fn with(given: &Asked, best: &Trial) -> Asked {
     let mut asked = given.clone();
     let settings = &mut asked.settings;
+    // The run is that of the settings, however they were found.
+    settings.effort = None;
     settings.hidden = Some(best.hidden.clone());
     settings.epochs = Some(best.epochs);
     settings.learning_rate = Some(best.learning_rate);
@@ -177,11 +200,14 @@ fn table(trials: &[Trial]) -> String {
     );
     for trial in trials {
         let hidden: Vec<String> = trial.hidden.iter().map(ToString::to_string).collect();
-        let score = match (trial.score, trial.std_error) {
+        let mut score = match (trial.score, trial.std_error) {
             (Some(score), Some(error)) => format!("{score:.3} ± {error:.3}"),
             (Some(score), None) => format!("{score:.3}"),
             (None, _) => "none".into(),
         };
+        if let Some(lower) = trial.lower {
+            let _ = write!(score, ", at least {lower:.3}");
+        }
         let failing = if trial.failing { "  chains did not mix" } else { "" };
         let best = trial.best_epoch.map_or(String::new(), |epoch| format!(" (epoch {epoch})"));
         let _ = write!(

@@ -272,6 +272,13 @@ impl Prepared {
         plan::blueprint(model, asked, (units, data.n_columns()), n_classes)
     }
 
+    /// What `run.toml` holds, as text.
+    pub(super) fn config(&self) -> Result<String, Failure> {
+        toml::to_string(&self.table).map_err(|e| {
+            Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
+        })
+    }
+
     pub(super) fn training(&self, blueprint: Blueprint) -> Training<'_> {
         Training {
             blueprint,
@@ -338,9 +345,7 @@ pub(super) fn start_in(
     let training = prepared.training(blueprint);
     let recording = prepared.recording(&training)?;
     let learner = training.learner()?;
-    let text = toml::to_string(&prepared.table).map_err(|e| {
-        Failure::new(format!("cannot write run.toml: {e}"), "choose other settings")
-    })?;
+    let text = prepared.config()?;
     let mut writer = make()?;
     writer.write_config(&text)?;
     record(learner, recording, &mut writer, None, terminal)
@@ -454,15 +459,21 @@ pub(super) fn tell(recorded: &Recorded, out: &str) -> Told {
         json[name] = json!(value);
         text = format!("{text}\n  {name:24} {value:.4}");
     }
-    if let Some(found) = confirmation.filter(|found| !found.agrees()) {
-        let Confirmation { tracked: (log_z, error), fresh: (lower, upper) } = found;
-        text = format!(
-            "{text}\nln Z was tracked as {log_z:.3} ± {error:.3}, and lies between {lower:.3} and {upper:.3} by an \
-             estimate from both sides: do not trust the likelihoods of this run"
-        );
-    }
     if let Some(found) = confirmation {
+        let Confirmation { tracked: (log_z, error), fresh: (lower, upper), .. } = found;
+        let trust = match (found.agrees(), found.is_telling()) {
+            (true, true) => None,
+            (true, false) => Some("the likelihoods of this run are rough"),
+            (false, _) => Some("do not trust the likelihoods of this run"),
+        };
+        if let Some(trust) = trust {
+            text = format!(
+                "{text}\nln Z was tracked as {log_z:.3} ± {error:.3}, and lies between {lower:.3} and {upper:.3} by an \
+                 estimate from both sides: {trust}"
+            );
+        }
         json["log_partition.agrees"] = json!(found.agrees());
+        json["log_partition.telling"] = json!(found.is_telling());
     }
     Told { json, text, failure: failure(recorded, out) }
 }

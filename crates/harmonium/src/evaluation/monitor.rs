@@ -16,13 +16,17 @@
 //! The rows that are looked at are a fixed part of the data, so that the cost stays a few percent
 //! of an epoch and the numbers can be compared over the run.
 
+mod confirm;
+
+pub use confirm::Confirmation;
+pub(crate) use confirm::Confirmed;
+
 use super::tracking::{self, MOST_ROWS, Normaliser, Tracking, Watch};
-use super::{bound, likelihood, log_partition, pseudo};
+use super::{bound, likelihood, pseudo};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
 use crate::machine::{Batch, LayerId, Machine, State};
-use crate::progress::Silent;
 use crate::sampling::{
     Clamp, ClassSums, Label, MeanField, Sampler, free_layers, posterior_factorises,
 };
@@ -66,9 +70,10 @@ impl Metric for Monitor<'_> {
             Some(data) => Monitor::new(data, None, self.seed).measure_due(&watched, epochs)?,
             None => self.measure_due(&watched, epochs)?,
         };
-        if watched.data.is_none() && self.is_likelihood_due(&watched, epochs) {
+        let sweeps = view.report.sweeps;
+        if watched.data.is_none() && self.is_likelihood_due(&watched, epochs, sweeps) {
             found.retain(|m| !matches!(m.name, MetricName::LogLikelihood(_)));
-            found.extend(self.measure_likelihood(&watched, epochs.0, view.report.sweeps)?);
+            found.extend(self.measure_likelihood(&watched, epochs.0, sweeps)?);
         }
         Ok(found)
     }
@@ -112,23 +117,6 @@ impl<'d> Looked<'d> {
     /// The numbers of `n` rows, evenly over the data.
     fn spread(&self, n: usize) -> Vec<usize> {
         (0..n).map(|k| k * self.data.n_rows() / n).collect()
-    }
-}
-
-/// $\ln Z$ as it was tracked, and from both sides anew.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Confirmation {
-    /// What was tracked, and its standard error.
-    pub tracked: (f64, f64),
-    /// The interval that was found anew.
-    pub fresh: (f64, f64),
-}
-
-impl Confirmation {
-    /// Whether the tracked value lies within three error bars of the interval.
-    pub fn agrees(&self) -> bool {
-        let (log_z, margin) = (self.tracked.0, 3.0 * self.tracked.1);
-        self.fresh.0 - margin <= log_z && log_z <= self.fresh.1 + margin
     }
 }
 
@@ -229,13 +217,17 @@ impl<'d> Monitor<'d> {
         Ok(found)
     }
 
-    /// Whether the likelihood is looked at after this epoch: at the end, and before it as often as the work
-    /// that was done pays for it.
-    fn is_likelihood_due(&self, watched: &Watched<'_>, (epoch, epochs): (u64, u64)) -> bool {
-        let (machine, rows) = (watched.sampler.graph(), self.train.data.n_rows());
-        let pays = || self.tracking.is_due(machine, (epoch, epochs), rows);
+    /// Whether the likelihood is looked at after this epoch: at the end, and before it as often as that can be paid.
+    fn is_likelihood_due(
+        &self,
+        watched: &Watched<'_>,
+        (epoch, epochs): (u64, u64),
+        sweeps: usize,
+    ) -> bool {
+        let work = (self.train.data.n_rows(), sweeps);
         self.watch == Watch::Likelihood
-            && (epoch == epochs || (self.is_due(epoch, epochs) && pays()))
+            && (epoch == epochs
+                || self.tracking.is_due(watched.sampler.graph(), (epoch, epochs), work))
     }
 
     /// The likelihood of the rows that are tracked, what it rests on, and how the chains compare with
@@ -296,28 +288,6 @@ impl<'d> Monitor<'d> {
         let lag = lag.map(|(lag, error)| one(MetricName::ChainsLag, lag, Some(error)));
         let left = correlation.map(|c| one(MetricName::ChainsAutocorrelation, c, None));
         Ok(lag.into_iter().chain(left).collect())
-    }
-
-    /// $\ln Z$ from both sides anew, beside what was tracked last, when `epochs` epochs were learned; none where
-    /// it was enumerated, or never looked at.
-    ///
-    /// # Errors
-    ///
-    /// If memory ends.
-    pub fn confirm(
-        &self,
-        watched: &Watched<'_>,
-        epochs: u64,
-    ) -> Result<Option<Confirmation>, Error> {
-        let Some(tracked) = self.tracking.last_found() else { return Ok(None) };
-        let machine = watched.sampler.machine();
-        let settings = log_partition::Settings {
-            means: Some(self.train.feed(machine)?.means().concat()),
-            seed: self.seed,
-            ..tracking::confirming(machine, epochs as f64 * self.train.data.n_rows() as f64)
-        };
-        let found = log_partition::log_partition(machine, &settings, &mut Silent)?;
-        Ok(Some(Confirmation { tracked, fresh: (found.lower, found.upper) }))
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.

@@ -42,13 +42,18 @@ pub enum Watch {
 }
 
 /// Share of the training's work that looks at the likelihood may take.
-const SHARE: f64 = 0.07;
+const SHARE: f64 = 0.1;
 /// Work that looks may take in any case, in the measure of [`LEARNED_ROW`]: about half a second in all, so that short trainings
 /// are watched too.
 const LEAST_WORK: f64 = 1e11;
 /// Share of it for an estimate from both sides at the end, and the chains on each side.
 const CONFIRMING: f64 = 0.04;
 const CONFIRMING_CHAINS: usize = 40;
+/// Its temperatures: fewer make intervals of strong machines wide, so as many as cost [`LEAST_WORK`], within these
+/// ends.
+const CONFIRMING_BETAS: (f64, f64) = (100.0, 500.0);
+/// Most temperatures of it.
+const MOST_BETAS: f64 = 2000.0;
 /// What a row that is learned from costs: multiples of the number of parameters and of the number of units,
 /// measured on RBMs from 16×200 to 180×200 units.
 const LEARNED_ROW: (f64, f64) = (4.5, 250.0);
@@ -83,8 +88,6 @@ pub(super) struct Tracking {
     found: Option<(f64, f64)>,
     /// Work of all looks so far.
     spent: f64,
-    /// Work of the last look.
-    last: f64,
 }
 
 fn cost(machine: &Machine, (products, units): (f64, f64)) -> f64 {
@@ -102,7 +105,7 @@ fn exact_cost(machine: &Machine) -> f64 {
 impl Tracking {
     pub(super) fn new(seed: u64) -> Self {
         let (tracker, stored) = (None, Value::Null);
-        Self { seed, tracker, stored, looks: 0, looked: 0, found: None, spent: 0.0, last: 0.0 }
+        Self { seed, tracker, stored, looks: 0, looked: 0, found: None, spent: 0.0 }
     }
 
     /// Looks so far.
@@ -115,21 +118,26 @@ impl Tracking {
         self.found
     }
 
-    /// Whether a look can be paid from the work of epochs of `rows` rows, and is not too soon after the last.
+    /// Whether a look is due after an epoch. Training data that is learned by heart is noticed only by early looks, so
+    /// those of epochs 1, 2, 4, 8 … may take half of what all looks may cost; the others are paid from the work done so far,
+    /// that of epochs of `rows` rows with `sweeps` sweeps between updates, and are not too soon after the last.
     pub(super) fn is_due(
         &self,
         machine: &Machine,
         (epoch, epochs): (u64, u64),
-        rows: usize,
+        (rows, sweeps): (usize, usize),
     ) -> bool {
-        let rows = epoch as f64 * rows as f64;
-        if epoch < self.looked + epochs / APART {
-            return false;
+        // A sweep costs a quarter of what the rest of an update does.
+        let learned = 0.25 * (3.0 + sweeps as f64) * rows as f64 * cost(machine, LEARNED_ROW);
+        let (part, all) = (epoch as f64, epochs.max(1) as f64);
+        let may_cost = |epochs: f64| (SHARE * epochs * learned).max(epochs / all * LEAST_WORK);
+        // One look may have cost much, because the ladders had to be built anew.
+        let usual = self.spent / self.looks.max(1) as f64;
+        let next = self.spent + exact_cost(machine).min(usual);
+        if epoch.is_power_of_two() && next <= 0.5 * may_cost(all) {
+            return true;
         }
-        let next = exact_cost(machine).min(self.last);
-        let part = epoch as f64 / epochs.max(1) as f64;
-        let paid = (SHARE * rows * cost(machine, LEARNED_ROW)).max(part * LEAST_WORK);
-        self.spent + next <= paid
+        epoch >= self.looked + epochs / APART && next <= may_cost(part)
     }
 
     /// $\ln Z$ of the machine as it is now; none if the ladders say nothing. `means` are those of the visible
@@ -161,8 +169,7 @@ impl Tracking {
             }
         };
         let found = tracker.look(sampler, chains, TRACKING_ROUNDS)?;
-        self.last = found.sweeps as f64 * cost(machine, REPLICA);
-        self.spent += self.last;
+        self.spent += found.sweeps as f64 * cost(machine, REPLICA);
         let Tracked { log_z, std_error, .. } = found;
         if !log_z.is_finite() || !std_error.is_finite() {
             return Ok(None);
@@ -175,7 +182,7 @@ impl Tracking {
         let tracker = self.tracker.as_ref().map_or_else(|| self.stored.clone(), Tracker::export);
         json!({
             "tracker": tracker, "looks": self.looks, "looked": self.looked, "found": self.found,
-            "spent": self.spent, "last": self.last,
+            "spent": self.spent,
         })
     }
 
@@ -185,7 +192,6 @@ impl Tracking {
         self.looked = state["looked"].as_u64().unwrap_or(0);
         self.found = serde_json::from_value(state["found"].clone()).unwrap_or_default();
         self.spent = state["spent"].as_f64().unwrap_or(0.0);
-        self.last = state["last"].as_f64().unwrap_or(0.0);
     }
 }
 
@@ -194,9 +200,11 @@ impl Tracking {
 pub(super) fn confirming(machine: &Machine, rows: f64) -> Settings {
     let sweeps = CONFIRMING * rows * cost(machine, LEARNED_ROW) / cost(machine, REPLICA);
     // Forward, backward, and the tempering that the way back starts from.
-    let betas = sweeps / (3 * CONFIRMING_CHAINS) as f64;
+    let of = |sweeps: f64| sweeps / (3 * CONFIRMING_CHAINS) as f64;
+    let (fewest, enough) = CONFIRMING_BETAS;
+    let least = of(LEAST_WORK / cost(machine, REPLICA)).clamp(fewest, enough);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-    let betas = betas.clamp(50.0, 2000.0) as usize;
+    let betas = of(sweeps).clamp(least, MOST_BETAS) as usize;
     let (chains, method) = (Some(CONFIRMING_CHAINS), Some(Method::Sandwich));
     Settings { method, betas: Some(betas), chains, ..Settings::default() }
 }

@@ -3,8 +3,9 @@
 //! Candidates differ in hidden units, learning rate, sweeps between updates and weight decay. They are tried in
 //! rounds by successive halving (Jamieson & Talwalkar 2016): each round trains fewer of them for more
 //! updates, every time from the start, because the learning rate falls over a run and half a run says little
-//! of a whole one. A trial scores the best likelihood that rows which it does not learn from have reached at any look.
-//! The winner is the best trial of all rounds: its length is chosen with its settings, so that a
+//! of a whole one. A trial scores the best likelihood that rows which it does not learn from have reached at any look,
+//! and trials are ranked by its lower end, with $\ln Z$ of that look's model found anew from both sides: of many
+//! tracked values the highest is the one with the luckiest error. The winner is the best trial of all rounds: its length is chosen with its settings, so that a
 //! set on which longer training overfits keeps its short one.
 //!
 //! The amount of work is known beforehand, and everything follows from the seed: a plan that was found once is
@@ -14,15 +15,18 @@ use super::train::{Blueprint, Training};
 use crate::error::Error;
 use crate::evaluation::monitor::Monitor;
 use crate::evaluation::tracking::Watch;
+use crate::machine::Machine;
+use crate::models::Body;
 use crate::optim::Schedule;
 use crate::progress::{Listener, Work};
 use crate::training::{
-    Best, Guard, Guarding, Measurements, Metric, MetricName, Observer, On, Plan, Steering, Stop,
-    View, drive,
+    Best, Guard, Guarding, Learner, Measurements, Metric, MetricName, Observer, On, Plan, Steering,
+    Stop, View, drive,
 };
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// How much work the search may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +41,11 @@ pub enum Effort {
     Thorough,
 }
 
+/// Sweeps between updates: with fewer, chains of strong models fall behind at rates that learn fast.
+const SWEEPS: f64 = 10.0;
+/// Trials that are looked at thoroughly before one of them wins, at most.
+const FINALISTS: usize = 4;
+
 /// Candidates and updates of each round.
 type Rounds = &'static [(usize, u64)];
 
@@ -44,8 +53,8 @@ impl Effort {
     fn rounds(self) -> Rounds {
         match self {
             Self::Quick => &[(4, 500), (2, 2000), (1, 6000)],
-            Self::Normal => &[(12, 1000), (4, 4000), (2, 16_000), (1, 48_000)],
-            Self::Thorough => &[(36, 1500), (9, 6000), (4, 24_000), (2, 96_000)],
+            Self::Normal => &[(9, 1000), (4, 4000), (2, 16_000), (1, 48_000)],
+            Self::Thorough => &[(27, 1500), (9, 6000), (4, 24_000), (2, 96_000)],
         }
     }
 }
@@ -104,6 +113,9 @@ pub struct Trial {
     pub score: Option<f64>,
     /// Its standard error, that of the rows included.
     pub std_error: Option<f64>,
+    /// Its lower end, with $\ln Z$ found anew: what trials are ranked by.
+    #[serde(default)]
+    pub lower: Option<f64>,
     /// The epoch it was reached in.
     pub best_epoch: Option<u64>,
     /// Whether the guard had something to say against the end of it.
@@ -115,6 +127,12 @@ impl Trial {
     fn is_about(&self, other: &Self) -> bool {
         let key = |t: &Self| (t.round, t.hidden.clone(), t.k.clone(), t.epochs);
         key(self) == key(other) && (self.learning_rate, self.l2) == (other.learning_rate, other.l2)
+    }
+
+    /// The same settings, without what came of them.
+    fn untried(&self) -> Self {
+        let (score, std_error, lower, best_epoch, failing) = (None, None, None, None, false);
+        Self { score, std_error, lower, best_epoch, failing, ..self.clone() }
     }
 
     /// The plan that trains it.
@@ -142,51 +160,53 @@ impl Autopilot<'_> {
 
     /// The rounds, none with more candidates than there are.
     fn sized_rounds(&self) -> Vec<(usize, u64)> {
-        let n = self.candidates().len();
+        // Neighbours of the best are added after the first round.
+        let n = self.candidates().len().max(2);
         self.effort.rounds().iter().map(|&(k, updates)| (k.min(n), updates)).collect()
     }
 
-    /// The first candidates, without a length.
+    /// The first candidates, without a length. Of three values of three settings those combinations are taken in which
+    /// every pair of values occurs once (a Latin square), all of them only for a thorough search.
     fn candidates(&self) -> Vec<Trial> {
         let Open { hidden, learning_rate, k, l2 } = self.open;
         let base = &self.plan;
-        let widths: &[f64] = match (hidden, self.effort) {
-            (false, _) => &[0.0],
-            (true, Effort::Thorough) => &[3.0, 1.0, 6.0],
-            (true, _) => &[3.0, 1.0],
-        };
-        let rates: &[f64] = match (learning_rate, self.effort) {
-            (false, _) => &[1.0],
-            (true, Effort::Quick) => &[5.0],
-            (true, _) => &[5.0, 2.0, 10.0],
-        };
-        let sweeps = if k { vec![2.0, 10.0] } else { vec![0.0] };
-        let decays = if l2 { vec![2e-5, 2e-3] } else { vec![base.l2] };
-        // Half of all combinations, such that every pair of settings occurs, unless all are wanted.
-        let halves = self.effort != Effort::Thorough && k && l2;
+        let widths: &[f64] = if hidden { &[3.0, 1.0, 0.25] } else { &[0.0] };
+        let rates: &[f64] = if learning_rate { &[5.0, 2.0, 10.0] } else { &[1.0] };
+        let decays: &[f64] = if l2 { &[2e-3, 2e-5, 2e-2] } else { &[base.l2] };
+        let square = widths.len().max(rates.len()).max(decays.len());
         let mut all = Vec::new();
         for (a, width) in widths.iter().enumerate() {
             for (b, rate) in rates.iter().enumerate() {
-                for (c, &sweeps) in sweeps.iter().enumerate() {
-                    for (d, &l2) in decays.iter().enumerate() {
-                        if halves && !(a + b + c + d).is_multiple_of(2) {
-                            continue;
-                        }
-                        all.push(Trial {
-                            round: 1,
-                            hidden: self.units(*width),
-                            learning_rate: base.learning_rate * rate,
-                            k: if k { Schedule::Constant(sweeps) } else { base.k.clone() },
-                            l2,
-                            epochs: 0,
-                            score: None,
-                            std_error: None,
-                            best_epoch: None,
-                            failing: false,
-                        });
+                for (c, &l2) in decays.iter().enumerate() {
+                    let crossed = widths.len() * rates.len() * decays.len() > square * square;
+                    let left_out = crossed && !(a + b + c).is_multiple_of(square);
+                    if left_out && self.effort != Effort::Thorough {
+                        continue;
+                    }
+                    let trial = Trial {
+                        round: 1,
+                        hidden: self.units(*width),
+                        learning_rate: base.learning_rate * rate,
+                        k: if k { Schedule::Constant(SWEEPS) } else { base.k.clone() },
+                        l2,
+                        epochs: 0,
+                        score: None,
+                        std_error: None,
+                        lower: None,
+                        best_epoch: None,
+                        failing: false,
+                    };
+                    // Widths of large tables are all the widest there is.
+                    if !all.iter().any(|other: &Trial| other.is_about(&trial)) {
+                        all.push(trial);
                     }
                 }
             }
+        }
+        if self.effort == Effort::Quick {
+            // Every fourth, around and around: few that are as unlike as can be.
+            let n = all.len();
+            all = (0..n).map(|k| all[4 * k % n].clone()).collect();
         }
         all
     }
@@ -220,35 +240,41 @@ impl Autopilot<'_> {
         note: &mut Note<'_>,
         listener: &mut dyn Listener,
     ) -> Result<(Trial, Vec<Trial>), Error> {
-        let total = self.work().1;
-        let (mut made, mut spent) = (Vec::<Trial>::new(), 0);
         let mut running = self.candidates();
+        let usual = running.iter().map(cost).sum::<u64>() / running.len().max(1) as u64;
+        let total = usual * self.work().1;
+        let (mut made, mut spent) = (Vec::new(), 0);
+        let mut unannounced = true;
         for (round, (n, updates)) in (1..).zip(self.sized_rounds()) {
             running.truncate(n);
             let mut scored = Vec::new();
             for candidate in &running {
-                let epochs = self.epochs(updates);
-                let (score, std_error, best_epoch) = (None, None, None);
-                let asked =
-                    Trial { round, epochs, score, std_error, best_epoch, ..candidate.clone() };
+                let asked = Trial { round, epochs: self.epochs(updates), ..candidate.untried() };
                 let known = done.iter().find(|trial| trial.is_about(&asked)).cloned();
-                let trial = if let Some(trial) = known {
-                    trial
+                let one = if let Some(trial) = known {
+                    Made { trial, machine: None, is_sure: false }
                 } else {
-                    let trial = self.score(asked, (spent, total), listener)?;
-                    note(&trial)?;
-                    trial
+                    let start = Instant::now();
+                    let one = self.score(asked, (spent, total), listener)?;
+                    note(&one.trial)?;
+                    if std::mem::take(&mut unannounced) {
+                        let part = (updates * cost(&one.trial)) as f64 / total.max(1) as f64;
+                        let seconds = start.elapsed().as_secs_f64() / part;
+                        listener.note(&format!("all trials will take about {seconds:.0} s"));
+                    }
+                    one
                 };
-                spent += updates;
-                made.push(trial.clone());
-                scored.push(trial);
+                spent += updates * cost(&one.trial);
+                scored.push(one.trial.clone());
+                made.push(one);
             }
             scored.sort_by(|a, b| value(b).total_cmp(&value(a)));
-            running = scored;
+            running = self.survivors(scored, &made);
         }
-        let best = made.iter().max_by(|a, b| value(a).total_cmp(&value(b)));
-        match best.filter(|best| best.score.is_some()) {
-            Some(best) => Ok((best.clone(), made)),
+        let best = self.settle(&mut made, (spent, total), listener)?;
+        let trials: Vec<Trial> = made.into_iter().map(|one| one.trial).collect();
+        match trials.get(best).filter(|best| best.score.is_some()) {
+            Some(best) => Ok((best.clone(), trials)),
             None => Err(Error::Topology {
                 model: "the autopilot",
                 expected: "a model whose likelihood can be tracked",
@@ -257,13 +283,69 @@ impl Autopilot<'_> {
         }
     }
 
+    /// Those of a round that go on, the best first. Every second place goes to a neighbour of the best that was not tried
+    /// before: longer trainings want lower rates, and less decay.
+    fn survivors(&self, scored: Vec<Trial>, made: &[Made]) -> Vec<Trial> {
+        let Some(best) = scored.first().cloned() else { return scored };
+        let slower = |by: f64| best.learning_rate / by;
+        let near =
+            [(slower(2.0), best.l2), (best.learning_rate, best.l2 / 10.0), (slower(4.0), best.l2)];
+        let open = |&(rate, l2): &(f64, f64)| {
+            (self.open.learning_rate || rate == best.learning_rate)
+                && (self.open.l2 || l2 == best.l2)
+        };
+        let near = near.into_iter().filter(open).map(|(learning_rate, l2)| Trial {
+            learning_rate,
+            l2,
+            ..best.untried()
+        });
+        let same = |a: &Trial, b: &Trial| {
+            (&a.hidden, a.learning_rate, a.l2, &a.k) == (&b.hidden, b.learning_rate, b.l2, &b.k)
+        };
+        let tried = |trial: &Trial| made.iter().any(|one| same(&one.trial, trial));
+        let mut near = near.filter(|trial| !tried(trial));
+        let interleave = |trial: Trial| [Some(trial), near.next()];
+        scored.into_iter().flat_map(interleave).flatten().collect()
+    }
+
+    /// The best trial: the highest lower end is looked at thoroughly, and the next one if it then is no longer the
+    /// highest.
+    fn settle(
+        &self,
+        made: &mut [Made],
+        work: (u64, u64),
+        listener: &mut dyn Listener,
+    ) -> Result<usize, Error> {
+        let monitor = Monitor::new(self.train, Some(self.valid), self.plan.seed);
+        let highest = |made: &[Made]| {
+            (0..made.len()).fold(0, |best, k| {
+                if value(&made[k].trial) > value(&made[best].trial) { k } else { best }
+            })
+        };
+        for _ in 0..FINALISTS {
+            let best = highest(made);
+            if made.is_empty() || made[best].is_sure || made[best].trial.score.is_none() {
+                break;
+            }
+            if made[best].machine.is_none() {
+                made[best] = self.score(made[best].trial.untried(), work, listener)?;
+            }
+            let one = &mut made[best];
+            if let Some(machine) = one.machine.as_ref().filter(|_| !one.is_sure) {
+                one.trial.lower = Some(monitor.look_thoroughly(machine)?.likelihood().0);
+            }
+            one.is_sure = true;
+        }
+        Ok(highest(made))
+    }
+
     /// Trains a candidate and scores it.
     fn score(
         &self,
         mut trial: Trial,
         (spent, total): (u64, u64),
         listener: &mut dyn Listener,
-    ) -> Result<Trial, Error> {
+    ) -> Result<Made, Error> {
         let plan = trial.plan(&self.plan);
         let guarding = if plan.steer { Guarding::Steer } else { Guarding::Warn };
         let monitor = Monitor::new(self.train, Some(self.valid), plan.seed);
@@ -271,7 +353,7 @@ impl Autopilot<'_> {
             monitor: monitor.watching(Watch::Likelihood),
             guard: Guard::new(guarding),
             best: Best::default(),
-            error: None,
+            found: None,
             steering: None,
         };
         let mut heard = Heard { listener, spent, total, cancelled: false };
@@ -286,17 +368,49 @@ impl Autopilot<'_> {
             });
         }
         let diverged = matches!(stop, Stop::Diverged(_));
-        if let Some((score, epoch)) = watching.best.found().filter(|_| !diverged) {
-            (trial.score, trial.best_epoch) = (Some(score), Some(epoch));
-            trial.std_error = watching.error;
+        let (mut machine, mut is_sure) = (None, false);
+        if let Some(mut found) = watching.found.take().filter(|_| !diverged) {
+            let lower = watching.second_look(&mut found, learner.as_ref())?;
+            (trial.score, trial.std_error) = (Some(found.score), found.std_error);
+            (trial.lower, trial.best_epoch) = (Some(lower), Some(found.epoch));
+            (machine, is_sure) = (Some(found.machine), found.is_exact);
         }
         trial.failing = watching.guard.failing().is_some();
-        Ok(trial)
+        Ok(Made { trial, machine, is_sure })
     }
 }
 
+/// What an update of a trial costs, beside one of another: products with the weights, for the data and for each
+/// sweep.
+fn cost(trial: &Trial) -> u64 {
+    let units: usize = trial.hidden.iter().sum();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few sweeps")]
+    let sweeps = trial.k.range().1.clamp(1.0, 1e6) as u64;
+    (units as u64 + 20) * (2 + sweeps)
+}
+
 fn value(trial: &Trial) -> f64 {
-    trial.score.unwrap_or(f64::NEG_INFINITY)
+    trial.lower.unwrap_or(f64::NEG_INFINITY)
+}
+
+/// A trial that was made.
+struct Made {
+    trial: Trial,
+    /// Its best model, where it was made just now.
+    machine: Option<Machine>,
+    /// Whether its lower end is exact, or was looked at thoroughly.
+    is_sure: bool,
+}
+
+/// The best look at a trial.
+struct Found {
+    score: f64,
+    std_error: Option<f64>,
+    lower: f64,
+    /// Whether $\ln Z$ was enumerated.
+    is_exact: bool,
+    epoch: u64,
+    machine: Machine,
 }
 
 /// Scores a trial while it learns.
@@ -304,8 +418,7 @@ struct Watching<'d> {
     monitor: Monitor<'d>,
     guard: Guard,
     best: Best,
-    /// The standard error of the best score.
-    error: Option<f64>,
+    found: Option<Found>,
     steering: Option<Steering>,
 }
 
@@ -317,10 +430,20 @@ impl Observer for Watching<'_> {
             return Err(Error::Diverged { step: view.report.step, epoch: view.epoch(), what });
         }
         let scores = [MetricName::LogLikelihood(On::Valid), MetricName::Bound(On::Valid)];
-        let tracked = found.get(&MetricName::LogPartition).is_some();
-        let score = scores.iter().find_map(|name| found.get(name)).filter(|_| tracked);
-        if let Some(score) = score.filter(|score| self.best.look(score.value, view.epoch())) {
-            self.error = score.std_error;
+        let log_z = found.get(&MetricName::LogPartition);
+        let score = scores.iter().find_map(|name| found.get(name));
+        if let (Some(log_z), Some(score)) = (log_z, score) {
+            let lower = found.lower_end(&score.name).unwrap_or(score.value);
+            if self.best.look(lower, view.epoch()) {
+                self.found = Some(Found {
+                    score: score.value,
+                    std_error: score.std_error,
+                    lower,
+                    is_exact: log_z.std_error == Some(0.0),
+                    epoch: view.epoch(),
+                    machine: view.machine()?.clone(),
+                });
+            }
         }
         self.steering = self.guard.look(&found).and_then(|advice| advice.steering);
         Ok(ControlFlow::Continue(()))
@@ -328,6 +451,29 @@ impl Observer for Watching<'_> {
 
     fn steering(&mut self) -> Option<Steering> {
         self.steering.take()
+    }
+}
+
+impl Watching<'_> {
+    /// The lower end of a trial that was tracked, by a second look at its best model and at its last; `found` is then the
+    /// better of the two.
+    fn second_look(&self, found: &mut Found, learner: &dyn Learner) -> Result<f64, Error> {
+        if found.is_exact {
+            return Ok(found.lower);
+        }
+        let epoch = learner.progress().epoch;
+        let again = self.monitor.look_again(&found.machine, epoch)?;
+        let lower = again.lower_end((found.score, found.lower));
+        let Body::Machine(machine) = learner.body() else { return Ok(lower) };
+        if found.epoch == epoch {
+            return Ok(lower);
+        }
+        let (end, other) = self.monitor.look_again(&machine, epoch)?.likelihood();
+        if end <= lower {
+            return Ok(lower);
+        }
+        (found.score, found.epoch, found.machine) = (0.5 * (end + other), epoch, machine);
+        Ok(end)
     }
 }
 

@@ -9,7 +9,9 @@
 //!
 //! where $t_{C-1}$ is the 97.5 % quantile of Student's distribution: $m \pm 1.96\,\sigma$ holds the mean
 //! in 95 % of the cases although there are few chains. Chains start dispersed, so that those that stick
-//! where they started widen the bar. The sweeps double until $\sigma$ is small or the work ends.
+//! where they started widen the bar. What is rarer than once in all sweeps was perhaps not seen: of an event that
+//! never happened in $N$ independent draws all that is known is that its probability is below $3/N$ (the rule of three), so
+//! $1.96\,\sigma$ is at least that. The sweeps double until $\sigma$ is small or the work ends.
 
 use super::given::Given;
 use super::pieces;
@@ -24,6 +26,8 @@ use crate::sampling::Sampler;
 const CHAINS: usize = 8;
 /// $t_7/1.96$ at 97.5 %.
 const FEW_CHAINS: f64 = 2.364_624 / 1.959_964;
+/// Standard errors for one draw beyond which an event that was never seen is improbable: the rule of three.
+const UNSEEN: f64 = 3.0 / 1.959_964;
 /// Rows that are averaged together.
 const ROWS: usize = 64;
 /// Sweeps to settle at first; as many are then averaged, and they double.
@@ -193,7 +197,8 @@ impl<'a> Piece<'a> {
         most: usize,
         tell: &mut dyn FnMut(f64) -> Result<(), Error>,
     ) -> Result<Vec<Cell>, Error> {
-        let n_columns = scales(self.sampler.machine()).len();
+        let scales = scales(self.sampler.machine());
+        let n_columns = scales.len();
         // Sums and squares of both halves of each chain.
         let mut sums = vec![[[0.0_f64; 2]; 2]; self.x.n_rows() * n_columns];
         let mut counts = [0.0_f64; 2];
@@ -220,7 +225,8 @@ impl<'a> Piece<'a> {
             for column in 0..n_columns {
                 let chain = |c: usize| sums[(row * CHAINS + c) * n_columns + column];
                 let chains: [[[f64; 2]; 2]; CHAINS] = std::array::from_fn(chain);
-                cells.push(Cell::of(&chains, counts));
+                let unseen = UNSEEN * scales[column] / (CHAINS * window) as f64;
+                cells.push(Cell::of(&chains, counts).with_error_of(unseen));
             }
         }
         self.mark_held(&mut cells, n_columns);
@@ -245,6 +251,11 @@ impl<'a> Piece<'a> {
 }
 
 impl Cell {
+    /// The same, known no better than to `least`.
+    fn with_error_of(self, least: f64) -> Self {
+        Self { error: self.error.max(least), ..self }
+    }
+
     /// From sums and squares of both halves of each chain, and the number of sweeps in each half.
     fn of(chains: &[[[f64; 2]; 2]; CHAINS], counts: [f64; 2]) -> Self {
         let n = counts[0] + counts[1];

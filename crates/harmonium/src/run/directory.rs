@@ -80,7 +80,7 @@ impl RunDirectory {
 
     /// Whether a training has written here.
     pub(super) fn is_run(&self) -> bool {
-        self.part(part::CONFIG).is_file() || self.part(part::EVENTS).is_file()
+        [part::CONFIG, part::EVENTS, part::TRIALS].iter().any(|name| self.part(name).is_file())
     }
 
     pub(super) fn part(&self, name: &str) -> PathBuf {

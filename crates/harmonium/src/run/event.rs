@@ -69,6 +69,9 @@ pub enum Event {
         upper: f64,
         /// Whether the two agree within three error bars.
         agrees: bool,
+        /// The epoch of the model that is the result by this second look, if there is one to choose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<u64>,
     },
     /// All epochs are done.
     Finished {

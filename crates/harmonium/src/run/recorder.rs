@@ -11,10 +11,10 @@ use super::model_file::{About, Model};
 use super::validated::{self, BestScore, Validated};
 use super::writer::RunWriter;
 use crate::error::Error;
-use crate::evaluation::dbn;
-use crate::evaluation::monitor::{Confirmation, Monitor};
+use crate::evaluation::monitor::{Confirmation, Confirmed, Monitor};
 use crate::evaluation::tracking::Watch;
 use crate::evaluation::validation::annealed;
+use crate::evaluation::{baseline, dbn};
 use crate::models::Body;
 use crate::progress::Listener;
 use crate::training::{
@@ -39,6 +39,11 @@ const SHOWN: [MetricName; 7] = [
     MetricName::PseudoLikelihood(On::Train),
     MetricName::FreeEnergyGap,
 ];
+
+/// How the reason begins why a run ended whose chains failed it.
+const DO_NOT_MIX: &str = "chains do not mix";
+/// Nats by which a tracked likelihood may be wrong before the run has failed.
+const WRONG: f64 = 1.0;
 
 /// What a run is recorded with.
 pub struct Recording<'d> {
@@ -94,6 +99,8 @@ pub struct Recorder<'w, 'd> {
     good: Option<Model>,
     /// Why the model that all epochs led to is not good, if it is not.
     diverged: Option<Error>,
+    /// Why the result is not what was tracked, if it is not.
+    failed: Option<String>,
     /// The stage that the events speak of.
     stage: Option<Stage>,
     stage_began: bool,
@@ -124,6 +131,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             measurements: Measurements::default(),
             good: None,
             diverged: None,
+            failed: None,
             stage: None,
             stage_began: false,
             ended: false,
@@ -183,24 +191,81 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let ends = view.epoch() >= view.epochs();
         let failing = self.guard.failing().filter(|_| ends);
         Ok(failing.zip(self.validated.best()).map(|(reason, best)| {
-            format!("chains do not mix: {reason}; the result is the model of epoch {}", best.epoch)
+            format!("{DO_NOT_MIX}: {reason}; the result is the model of epoch {}", best.epoch)
         }))
     }
 
-    /// Finds $\ln Z$ of the last model anew and holds it against what was tracked.
-    fn confirm(&mut self, learner: &dyn Learner) -> Result<(), Error> {
+    /// Looks at the last model, and at the best one if that is another, once more, and makes the better of them the
+    /// result. The reason why the run has failed, if neither is what was tracked.
+    fn confirm(&mut self, learner: &dyn Learner) -> Result<Option<String>, Error> {
         let Some(watched) = learner.watched().filter(|_| learner.stage().is_none()) else {
-            return Ok(());
+            return Ok(None);
         };
-        self.confirmation = self.monitor.confirm(&watched, learner.progress().epoch)?;
-        let Some(found) = self.confirmation else { return Ok(()) };
-        self.writer.append(&Event::Confirmed {
-            log_partition: found.tracked.0,
-            std_error: found.tracked.1,
-            lower: found.fresh.0,
-            upper: found.fresh.1,
-            agrees: found.agrees(),
-        })
+        if !self.monitor.has_tracked() {
+            return Ok(None);
+        }
+        let (epochs, machine) = (learner.progress().epoch, watched.sampler.machine());
+        let last = self.monitor.look_again(machine, epochs)?;
+        self.confirmation = self.monitor.compared(&last);
+        let (failed, result) = match self.validated.best() {
+            Some(best) if self.recording.valid.is_some() => {
+                let failed = self.choose(learner, &best, last)?;
+                (failed, self.validated.best().map(|best| best.epoch))
+            }
+            _ => (None, None),
+        };
+        if let Some(found) = self.confirmation {
+            self.writer.append(&Event::Confirmed {
+                log_partition: found.tracked.0,
+                std_error: found.tracked.1,
+                lower: found.fresh.0,
+                upper: found.fresh.1,
+                agrees: found.agrees(),
+                result,
+            })?;
+        }
+        Ok(failed)
+    }
+
+    /// Chooses between the best model so far and the last one, both looked at once more.
+    fn choose(
+        &mut self,
+        learner: &dyn Learner,
+        best: &BestScore,
+        last: Confirmed,
+    ) -> Result<Option<String>, Error> {
+        let about = self.about(learner);
+        let mut chosen = last;
+        if best.epoch != about.epoch {
+            let before = match self.writer.directory().read_best()? {
+                Some((Model { body: Body::Machine(machine), .. }, _)) => {
+                    Some(self.monitor.look_again(&machine, learner.progress().epoch)?)
+                }
+                _ => None,
+            };
+            match before {
+                Some(before) if before.likelihood().0 >= chosen.likelihood().0 => chosen = before,
+                _ => {
+                    self.validated.replace(chosen.likelihood().0, about.epoch);
+                    let model = Model { body: learner.body(), about };
+                    self.validated.keep(self.writer.save_best(&model)?);
+                }
+            }
+        }
+        let (lower, upper) = chosen.likelihood();
+        let found = format!("the result has between {lower:.3} and {upper:.3}");
+        if upper < best.value - WRONG {
+            return Ok(Some(format!(
+                "{} was tracked as {:.3}, and {found}",
+                best.name, best.value
+            )));
+        }
+        let Body::Machine(machine) = learner.body() else { return Ok(None) };
+        let (train, Some(valid)) = (self.recording.train, self.recording.valid) else {
+            return Ok(None);
+        };
+        let alone = baseline::independent(&machine, train, valid)?.0;
+        Ok((upper < alone).then(|| format!("{found}, independent columns have {alone:.3}")))
     }
 
     fn seconds(&self) -> f64 {
@@ -366,10 +431,15 @@ impl Observer for Recorder<'_, '_> {
         last: &dyn Fn() -> Checkpoint,
     ) -> Result<(), Error> {
         if matches!(stop, Stop::Finished | Stop::Observer(_)) {
-            self.confirm(learner)?;
+            let failed = self.confirm(learner)?;
+            self.failed = failed.map(|reason| format!("{DO_NOT_MIX}: {reason}"));
         }
         let seconds = self.seconds();
         match stop {
+            Stop::Finished if self.failed.is_some() => {
+                let reason = self.failed.clone().unwrap_or_default();
+                self.writer.append(&Event::Stopped { reason, seconds })?;
+            }
             Stop::Finished => {
                 let mut measurements = Measurements::default();
                 if learner.stage().is_some()
@@ -470,6 +540,10 @@ impl RunWriter {
         let stop = drive(learner, &mut [&mut recorder], listener)?;
         let seconds = recorder.started.elapsed().as_secs_f64();
         let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
+        let stop = match (stop, recorder.failed.take()) {
+            (Stop::Finished, Some(reason)) => Stop::Observer(reason),
+            (stop, _) => stop,
+        };
         let validated = std::mem::take(&mut recorder.validated);
         let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
         let epochs = model.about.epoch;

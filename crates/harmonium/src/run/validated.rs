@@ -3,7 +3,7 @@
 //! The result of a run with validation data is the model of the epoch whose score was highest, not the
 //! last one: what follows the best epoch has learned its samples by heart, or has run away. A run is
 //! judged by one score from its beginning to its end, the most telling of those that its first
-//! measurement has; two scores cannot be compared.
+//! measurement has; two scores cannot be compared. Of a likelihood whose $\ln Z$ is estimated the lower end counts.
 
 use super::directory::RunDirectory;
 use super::directory::part::BEST;
@@ -26,7 +26,7 @@ pub(super) static SCORES: [MetricName; 4] = [
 pub struct BestScore {
     /// What was measured.
     pub name: MetricName,
-    /// Its highest value.
+    /// Its highest value; of a likelihood with an error bar its highest lower end.
     pub value: f64,
     /// The epoch after which it was measured: that of the result.
     pub epoch: u64,
@@ -48,8 +48,13 @@ impl Validated {
         if self.score.is_none() {
             self.score = SCORES.iter().find(|name| found.get(name).is_some()).cloned();
         }
-        let value = self.score.as_ref().and_then(|name| found.value(name));
+        let value = self.score.as_ref().and_then(|name| found.lower_end(name));
         value.is_some_and(|value| self.best.look(value, epoch))
+    }
+
+    /// Makes the model of `epoch` the best: a second look found `value` for it, and less for the one before.
+    pub(super) fn replace(&mut self, value: f64, epoch: u64) {
+        self.best.set(Some((value, epoch)));
     }
 
     /// Takes up the checksum of the file that the best model was written to.

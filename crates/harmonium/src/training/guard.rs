@@ -6,7 +6,8 @@
 //!
 //! - the chains' free energy lies more than a standard deviation, and clearly, away from that
 //!   of samples that owe nothing to the training (`chains.lag`), or
-//! - the likelihood is a nat, and clearly, below its best value.
+//! - the likelihood of the training data is a nat, and clearly, below its best value. That of validation data may fall
+//!   because samples are learned by heart, which is no matter of chains; the best model is kept for that.
 //!
 //! At a high learning rate the likelihood goes up and down before the rate falls, so one failure says little.
 //! What follows is a [`Steering`]: twice the sweeps between updates, and where the likelihood
@@ -33,10 +34,10 @@ const LEAST_RATE: f64 = 1.0 / 256.0;
 
 /// Scores that may not fall, the most telling first.
 const SCORES: [MetricName; 4] = [
-    MetricName::LogLikelihood(On::Valid),
-    MetricName::Bound(On::Valid),
     MetricName::LogLikelihood(On::Train),
     MetricName::Bound(On::Train),
+    MetricName::LogLikelihood(On::Valid),
+    MetricName::Bound(On::Valid),
 ];
 
 /// How a training departs from its plan.
@@ -112,7 +113,8 @@ impl Guard {
         }
         let doubt = found.get(&MetricName::LogPartition).and_then(|z| z.std_error).unwrap_or(0.0);
         let fallen = score.and_then(|score| {
-            let best = self.best.map_or(score.value, |best| best.max(score.value));
+            let surely = found.lower_end(&score.name).unwrap_or(score.value);
+            let best = self.best.map_or(surely, |best| best.max(surely));
             self.best = Some(best);
             let fall = best - score.value;
             (fall > FALL.max(CLEAR * doubt)).then(|| {
@@ -210,6 +212,17 @@ mod tests {
         assert_eq!(advice.steering, Some(Steering { sweeps: 8.0, rate: 0.5 }));
         // Within four error bars of ln Z nothing fell.
         assert_eq!(guard.look(&found(-25.0, 2.0, 0.0)), None);
+    }
+
+    #[test]
+    fn learning_by_heart_is_no_matter_of_chains() {
+        let mut guard = Guard::new(Guarding::Steer);
+        for (train, valid) in [(-20.0, -20.0), (-15.0, -22.0), (-12.0, -30.0)] {
+            let mut found = found(valid, 0.1, 0.0);
+            let name = MetricName::LogLikelihood(On::Train);
+            found.0.push(Measurement { name, value: train, std_error: Some(0.3) });
+            assert_eq!(guard.look(&found), None);
+        }
     }
 
     #[test]

@@ -180,6 +180,15 @@ impl Measurements {
         self.get(name).map(|m| m.value)
     }
 
+    /// The lower end of the score of this name: two standard errors of the $\ln Z$ that it rests on below it.
+    /// Scores of the same rows are compared by it, because a score is as good as its $\ln Z$, and of many
+    /// uncertain ones the highest is the one with the luckiest error.
+    pub fn lower_end(&self, name: &MetricName) -> Option<f64> {
+        let doubt = self.get(&MetricName::LogPartition).and_then(|z| z.std_error).unwrap_or(0.0);
+        let rests_on_it = matches!(name, MetricName::LogLikelihood(_) | MetricName::Bound(_));
+        self.value(name).map(|value| if rests_on_it { value - 2.0 * doubt } else { value })
+    }
+
     /// The first value or standard error that is not finite, with the name of its metric.
     pub fn not_finite(&self) -> Option<(&MetricName, f64)> {
         let numbers = |m: &Measurement| [m.value, m.std_error.unwrap_or(0.0)];

@@ -11,6 +11,7 @@
     reason = "tests may panic, and index several tables by one row"
 )]
 
+mod autopilot;
 mod bad_input;
 mod baselines;
 mod classify;

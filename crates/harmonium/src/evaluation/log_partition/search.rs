@@ -367,3 +367,52 @@ fn rounds_alike(machine: &Machine) -> bool {
     let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
     bits && !machine.layer_ids().any(|l| machine.has_lateral(l))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact;
+    use crate::machine::{Coupling, LayerId, Matrix, Role};
+    use crate::progress::Silent;
+    use crate::units::Units;
+
+    /// An RBM with strong weights and biases against them.
+    fn strong() -> Machine {
+        let layer = |name: &str, role, n| {
+            let mut layer = Layer::new(name, role, Units::Binary, n).expect("it is small");
+            layer.bias.fill(-1.0);
+            layer
+        };
+        let layers = vec![layer("v", Role::Visible, 6), layer("h", Role::Hidden, 4)];
+        let weights = Matrix::from_fn(6, 4, |i, j| if (i + j) % 2 == 0 { 2.0 } else { -1.0 });
+        let weights = Coupling::between(LayerId(0), LayerId(1), weights.expect("it is small"));
+        Machine::new(layers, vec![weights]).expect("an RBM")
+    }
+
+    #[test]
+    fn an_interval_that_ends_below_what_another_base_bounds_is_unsettled_and_goes_on_from_there() {
+        let machine = strong();
+        let settings = Settings { method: Some(Method::Ais), ..Settings::default() };
+        let mut search = Search::new(&machine, &settings, Method::Ais, &mut Silent).expect("ready");
+        let floor = search.floor.as_ref().expect("bases were tried");
+        let (bound, base) = (floor.lower, floor.base.clone());
+        let exact = exact::log_partition(&machine).expect("1024 states");
+        assert!(bound <= exact + 1e-9, "a stochastic bound from below: {bound} and {exact}");
+        let missed = |upper: f64| LogPartition {
+            lower: upper - 1.0,
+            log_z: upper - 0.5,
+            upper,
+            bracket: Bracket::Heuristic,
+            ..LogPartition::exactly(exact)
+        };
+        let mut below = missed(bound - 2.0);
+        search.base = Base::uniform(&machine);
+        search.hold_against_floor(&mut below);
+        assert!(below.is_unsettled() && below.upper >= bound, "{below:?}");
+        assert!(matches!(below.doubts[..], [Doubt::OtherBase { above }] if above > 1.9));
+        assert_eq!(search.base.log_partition(&machine), base.log_partition(&machine));
+        let mut above = missed(bound + 0.1);
+        search.hold_against_floor(&mut above);
+        assert_eq!((above.bracket, above.doubts.len()), (Bracket::Heuristic, 0));
+    }
+}
