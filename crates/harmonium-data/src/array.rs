@@ -8,6 +8,11 @@ use ndarray::ArrayView2;
 pub trait Number: Copy {
     /// The same as a 32-bit number, NaN where it is missing: what tables hold.
     fn to_f32(self) -> f32;
+
+    /// The row as bytes, where that is what it is.
+    fn as_bytes(_row: &[Self]) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl Number for bool {
@@ -19,6 +24,10 @@ impl Number for bool {
 impl Number for u8 {
     fn to_f32(self) -> f32 {
         f32::from(self)
+    }
+
+    fn as_bytes(row: &[Self]) -> Option<&[u8]> {
+        Some(row)
     }
 }
 
@@ -77,8 +86,17 @@ impl Table {
         let mut store = Store::new(array.ncols(), None);
         let mut values = vec![0.0; array.ncols()];
         for (row, given) in array.rows().into_iter().enumerate() {
-            values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32());
-            if let Some(column) = values.iter().position(|x| x.is_infinite()) {
+            if let Some(bytes) = given.to_slice().and_then(T::as_bytes) {
+                store.push_bytes(bytes)?;
+                continue;
+            }
+            match given.to_slice() {
+                Some(given) => values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32()),
+                None => values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32()),
+            }
+            // To the end, which takes less than to look for the first.
+            if values.iter().fold(false, |any, x| any | x.is_infinite()) {
+                let column = values.iter().position(|x| x.is_infinite()).unwrap_or_default();
                 return Err(Error::NotFinite { row, column });
             }
             store.push_reals(&values)?;

@@ -279,13 +279,10 @@ impl Prepared {
         })
     }
 
-    pub(super) fn training(&self, blueprint: Blueprint) -> Training<'_> {
-        Training {
-            blueprint,
-            data: &self.inputs.data.dataset,
-            plan: self.plan.clone(),
-            refinement: plan::refinement(&self.asked, &self.plan),
-        }
+    pub(super) fn training(&self, blueprint: Blueprint) -> Result<Training<'_>, Failure> {
+        let (data, plan) = (&self.inputs.data.dataset, self.plan.clone());
+        let refinement = plan::refinement(&self.asked, &plan)?;
+        Ok(Training { blueprint, data, plan, refinement })
     }
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
@@ -306,7 +303,7 @@ impl Prepared {
             valid: self.inputs.validation(),
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
-            watch: plan::watch(&self.asked),
+            watch: plan::watch(&self.asked)?,
             guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
         })
     }
@@ -342,7 +339,7 @@ pub(super) fn start_in(
     make: impl FnOnce() -> Result<RunWriter, Failure>,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = training.learner()?;
     let text = prepared.config()?;
@@ -373,7 +370,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return Ok(tell(&writer.conclude(saved, &mut terminal)?, &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = match &checkpoint {
         None => training.learner()?,
