@@ -203,7 +203,7 @@ fn check_words(table: &Table) -> Result<(), Failure> {
 
 impl Asked {
     /// What was asked, in the library's words.
-    fn request(&self) -> Result<Request, Failure> {
+    pub(crate) fn request(&self) -> Result<Request, Failure> {
         let wrong =
             |e| Failure::new(format!("cannot read the settings: {e}"), "choose other values");
         let mut given: Map<String, Json> =

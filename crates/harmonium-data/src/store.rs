@@ -205,7 +205,7 @@ fn fits_bits(row: &[u8], one: &mut Option<u8>) -> bool {
         },
     };
     // To the end, which takes less than to look for the first that does not fit.
-    let fits = row.iter().fold(true, |all, &b| all & (b == 0 || b == on));
+    let fits = row.iter().filter(|&&b| b != 0 && b != on).count() == 0;
     if fits {
         *one = Some(on);
     }

@@ -314,6 +314,12 @@ pub enum Error {
         /// Numbers found.
         found: usize,
     },
+    /// Numbers that are not those of a model's parameters.
+    #[error("the parameters do not fit the model: {reason}")]
+    Parameters {
+        /// What is wrong.
+        reason: String,
+    },
     /// The operating system refused to read or write something.
     #[error("cannot {action} `{path}`: {reason}")]
     File {
@@ -519,6 +525,9 @@ impl Error {
             }
             Self::Presentation { .. } => "check the data and the weights of its samples",
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
+            Self::Parameters { .. } => {
+                "names and shapes are those of the parameters of a model with the same layers"
+            }
             Self::File { kind, .. } => file_hint(*kind),
             Self::Damaged { .. } => {
                 "the file may be cut short, altered, or not a model of this library: write or copy it again"

@@ -10,9 +10,7 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
-use harmonium::model::{
-    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
-};
+use harmonium::model::{Blueprint, Judging, Training, fitting_binarize, fitting_units, set_apart};
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
@@ -247,11 +245,10 @@ fn apart(
     mut opened: Opened,
     terminal: &mut Terminal,
 ) -> Result<(Opened, Option<Dataset>), Failure> {
-    let settings = &mut asked.settings;
-    if settings.patience.is_some() && settings.valid.is_none() {
-        settings.valid_share.get_or_insert(VALID_SHARE);
+    if asked.settings.valid.is_none() {
+        asked.settings.valid_share = asked.request()?.valid_share()?;
     }
-    let Some(share) = settings.valid_share else { return Ok((opened, None)) };
+    let Some(share) = asked.settings.valid_share else { return Ok((opened, None)) };
     let (train, valid) = set_apart(&opened.dataset, share, asked.seed)?;
     terminal.note(&format!(
         "{} of {} rows, a share of {share} chosen by seed {}, are set apart for validation",

@@ -31,6 +31,7 @@ mod request;
 mod sample;
 mod score;
 mod tempered;
+mod told;
 mod train;
 mod units;
 
@@ -44,7 +45,7 @@ pub use given::Given;
 pub use judge::Judging;
 pub use named::{is_factors, is_named};
 pub use portrait::{Filters, Portrait};
-pub use request::{Family, Request, Sources};
+pub use request::{Family, Prepared, Request, Sources};
 pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};

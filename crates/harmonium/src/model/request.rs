@@ -4,11 +4,11 @@
 //! Settings are a table whose keys are those of `run.toml`. What is not given has the default of the
 //! model ([`Blueprint::suited_plan`]), so every face trains the same model from the same words and seed.
 
-use super::train::{Blueprint, Training};
+use super::train::{Blueprint, Training, VALID_SHARE};
 use crate::error::Error;
 use crate::evaluation::tracking::Watch;
 use crate::models::{Bm, Dbm, Lateral, Rbm, with_labels};
-use crate::run::{About, Memory, Recording};
+use crate::run::{About, Memory, Model, Recording};
 use crate::training::{DbnShape, Guarding, Plan};
 use crate::units::Units;
 use harmonium_data::{Dataset, Labels, Reading, Visible};
@@ -63,6 +63,16 @@ pub struct Sources<'d> {
     pub fingerprints: &'d [(&'static str, String)],
 }
 
+/// A training that can begin.
+pub struct Prepared<'d> {
+    /// What is trained, on what, and how.
+    pub training: Training<'d>,
+    /// How it is recorded.
+    pub recording: Recording<'d>,
+    /// What `run.toml` holds, but for the names of files.
+    pub configuration: Map<String, Value>,
+}
+
 /// The settings of a training that were given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
@@ -84,6 +94,30 @@ impl Request {
     /// If there are no such units.
     pub fn units(&self, data: &Dataset) -> Result<Units, Error> {
         super::fitting_units(data, self.visible()?, self.setting("categories")?)
+    }
+
+    /// The model that was asked for with all parameters at zero, for `n_visible` visible units.
+    ///
+    /// # Errors
+    ///
+    /// As [`Request::blueprint`]; and for a deep belief network, which is made by learning alone.
+    pub fn blank(&self, model: Family, n_visible: usize) -> Result<Model, Error> {
+        let units = match self.visible()? {
+            None | Some(Visible::Binary) => Units::Binary,
+            Some(Visible::Spin) => Units::Spin,
+            Some(Visible::Categorical) => {
+                Units::Categorical { q: self.setting("categories")?.unwrap_or(2) }
+            }
+            Some(_) => Units::Gaussian,
+        };
+        match self.blueprint(model, (units, n_visible), 0)? {
+            Blueprint::Machine(machine) => Ok(Model::from(machine)),
+            Blueprint::Dbn(_) => Err(Error::Topology {
+                model: "a model without training",
+                expected: "a machine",
+                found: "a deep belief network is made of what its layers learn".into(),
+            }),
+        }
     }
 
     /// The kind of visible units that was asked for.
@@ -127,7 +161,9 @@ impl Request {
                 });
             }
             Family::Dbn => return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes })),
-            Family::Rbm => Rbm::new(visible, (Units::Binary, one("an rbm", hidden)?))?.into_machine(),
+            Family::Rbm => {
+                Rbm::new(visible, (Units::Binary, one("an rbm", hidden)?))?.into_machine()
+            }
             Family::Bm => {
                 let hidden = (Units::Binary, one("a bm", hidden)?);
                 Bm::new(visible, hidden, self.lateral()?)?.into_machine()
@@ -203,6 +239,26 @@ impl Request {
         })
     }
 
+    /// The root of all randomness.
+    ///
+    /// # Errors
+    ///
+    /// If it is of the wrong type.
+    pub fn seed(&self) -> Result<u64, Error> {
+        Ok(self.setting("seed")?.unwrap_or_default())
+    }
+
+    /// The share of the rows that is set apart for validation where there are no rows for that: the one
+    /// asked for, or the usual one where patience needs it.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is of the wrong type.
+    pub fn valid_share(&self) -> Result<Option<f64>, Error> {
+        let patience: Option<u64> = self.setting("patience")?;
+        Ok(self.setting("valid-share")?.or(patience.map(|_| VALID_SHARE)))
+    }
+
     /// What is measured.
     ///
     /// # Errors
@@ -270,11 +326,7 @@ impl Request {
     /// # Errors
     ///
     /// If the data does not fit, or a setting is out of range.
-    pub fn training<'d>(
-        &self,
-        model: Family,
-        sources: Sources<'d>,
-    ) -> Result<(Training<'d>, Recording<'d>), Error> {
+    pub fn prepare<'d>(&self, model: Family, sources: Sources<'d>) -> Result<Prepared<'d>, Error> {
         let data = sources.train;
         let units = self.units(data)?;
         let n_classes = data.labels().map_or(0, Labels::n_classes);
@@ -302,7 +354,7 @@ impl Request {
             watch: self.watch()?,
             guarding,
         };
-        Ok((training, recording))
+        Ok(Prepared { training, recording, configuration })
     }
 }
 
