@@ -54,6 +54,8 @@ impl FromStr for Binarize {
 pub struct Dataset {
     table: Table,
     sampled: bool,
+    /// Whether the means over presentations are presented instead: see [`Dataset::as_means`].
+    means: bool,
     weights: Option<Vec<f64>>,
     labels: Option<Labels>,
     /// See [`Dataset::with_log_slopes`].
@@ -95,7 +97,7 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None, labels: None, log_slopes: None })
+        Ok(Self { table, sampled, means: false, weights: None, labels: None, log_slopes: None })
     }
 
     /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
@@ -145,7 +147,7 @@ impl Dataset {
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
         let (weights, labels) = (self.weights.clone(), self.labels.clone());
-        Ok(Self { table, sampled: false, weights, labels, log_slopes: None })
+        Ok(Self { table, sampled: false, means: false, weights, labels, log_slopes: None })
     }
 
     /// Gives each sample a weight.
@@ -201,8 +203,8 @@ impl Dataset {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
         let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
         let log_slopes = self.log_slopes.as_ref().map(|s| rows.iter().map(|&r| s[r]).collect());
-        let (table, sampled) = (self.table.select_rows(rows)?, self.sampled);
-        Ok(Self { table, sampled, weights, labels, log_slopes })
+        let (table, sampled, means) = (self.table.select_rows(rows)?, self.sampled, self.means);
+        Ok(Self { table, sampled, means, weights, labels, log_slopes })
     }
 
     /// Number of samples.
@@ -222,6 +224,13 @@ impl Dataset {
         self
     }
 
+    /// The same samples, each as heavy as the others.
+    #[must_use]
+    pub fn without_weights(mut self) -> Self {
+        self.weights = None;
+        self
+    }
+
     /// The class of each sample, if it is known.
     pub fn labels(&self) -> Option<&Labels> {
         self.labels.as_ref()
@@ -235,6 +244,18 @@ impl Dataset {
     /// Whether each presentation is drawn anew.
     pub fn is_sampled(&self) -> bool {
         self.sampled
+    }
+
+    /// The same samples at the means over all presentations: where values are drawn, their probabilities.
+    #[must_use]
+    pub fn as_means(mut self) -> Self {
+        self.means |= std::mem::take(&mut self.sampled);
+        self
+    }
+
+    /// Whether probabilities are presented instead of what is drawn with them.
+    pub fn is_means(&self) -> bool {
+        self.means
     }
 
     /// The weight of a sample: 1 unless weights were given.
@@ -334,7 +355,8 @@ impl Dataset {
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
         assert_eq!(out.len(), self.n_columns(), "means_into: one entry per column");
         for block in self.table.blocks() {
-            let scale = if self.sampled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
+            let scaled = self.sampled || self.means;
+            let scale = if scaled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
             let (n, out) = (block.columns().len(), &mut out[block.columns()]);
             match block.values() {
                 BlockValues::Bits(bits) => bits.unpack_row_into(row, out),
@@ -408,7 +430,8 @@ impl Dataset {
                     means.extend(ones.into_iter().map(|c| f64::from(c) / n));
                 }
                 BlockValues::Bytes(bytes) => {
-                    let scale = if self.sampled { f64::from(block.full_scale()) } else { 1.0 };
+                    let scaled = self.sampled || self.means;
+                    let scale = if scaled { f64::from(block.full_scale()) } else { 1.0 };
                     let mut sums = vec![0_u64; n_columns];
                     for row in bytes.chunks_exact(n_columns.max(1)) {
                         sums.iter_mut().zip(row).for_each(|(s, b)| *s += u64::from(*b));

@@ -10,7 +10,7 @@ use crate::engine::{Arithmetic, EngineLearner, Packed, Reduce, SideRows, Squares
 use crate::error::Error;
 use crate::estimators::{Context, Deferred, Deferring, Retreat, Snapshot};
 use crate::exact;
-use crate::machine::{Batch, LayerId, Machine, Role};
+use crate::machine::{Batch, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress, Sgd};
@@ -249,6 +249,24 @@ impl<'d> Trainer<'d> {
     pub fn with_reduce(mut self, reduce: impl Reduce + 'd) -> Self {
         self.reduce = Some(Box::new(reduce));
         self
+    }
+
+    /// Starts the chains of the model side at `x`, a row for each of them.
+    ///
+    /// # Errors
+    ///
+    /// If there are more or fewer rows than chains, or the state is that of another machine.
+    pub fn set_chains(&mut self, x: &State) -> Result<(), Error> {
+        let graph = self.sampler.graph();
+        x.check(graph)?;
+        let mut chains = Snapshot::default();
+        chains.insert_state(graph, x);
+        self.negative.import(graph, &chains)
+    }
+
+    /// Where the chains of the model side are, if the rule keeps any.
+    pub fn chains(&self) -> Option<&State> {
+        self.negative.chains()
     }
 
     /// The machine as it is now.

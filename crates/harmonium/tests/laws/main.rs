@@ -29,6 +29,7 @@ mod holes;
 mod inference;
 mod kernels;
 mod layering;
+mod learn_on;
 mod learning;
 mod log_partition;
 mod machines;
