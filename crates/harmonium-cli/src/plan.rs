@@ -10,11 +10,12 @@ use crate::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::evaluation::tracking::Watch;
+use harmonium::machine::Layer;
 use harmonium::model::Blueprint;
-use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
+use harmonium::models::{Above, Lateral, over, with_labels};
 use harmonium::optim::Schedule;
 use harmonium::units::Units;
-use harmonium::{Dataset, DbnShape, Plan};
+use harmonium::{Dataset, Plan};
 use harmonium_data::{Opened, Reading, Visible};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,9 +23,11 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// Keys of a run that are not flags of `train`.
-const OWN_KEYS: [&str; 5] = ["model", "data", "seed", "precision", "provenance"];
+const OWN_KEYS: [&str; 6] = ["model", "data", "seed", "precision", "provenance", KINDS];
+/// The key of the kinds of columns: a table, where `--kind` is a flag for each of them.
+const KINDS: &str = "kinds";
 /// Flags that decide where and how, not what is learned.
-const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
+const NOT_SETTINGS: [&str; 5] = ["out", "config", "resume", "force", "kind"];
 
 /// The settings of a run, merged and typed.
 #[derive(Clone, Debug, Default)]
@@ -142,8 +145,15 @@ fn known_keys() -> BTreeSet<String> {
 }
 
 /// Flags over the configuration file.
-pub(crate) fn merge(mut config: Table, flags: Table) -> Table {
+pub(crate) fn merge(mut config: Table, mut flags: Table) -> Table {
     config.remove("provenance");
+    // Of several columns each has a kind of its own.
+    if let Some(Value::Table(said)) = flags.remove(KINDS) {
+        match config.get_mut(KINDS) {
+            Some(Value::Table(kinds)) => kinds.extend(said),
+            _ => config.extend([(KINDS.to_owned(), Value::Table(said))]),
+        }
+    }
     config.extend(flags);
     config
 }
@@ -212,11 +222,11 @@ pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
     }
 }
 
-/// The model that was asked for, to be trained on data of these units.
+/// The model that was asked for, to be trained on data of these visible layers.
 pub(crate) fn blueprint(
     model: &str,
     asked: &Asked,
-    visible: (Units, usize),
+    visible: Vec<Layer>,
     n_classes: usize,
 ) -> Result<Blueprint, Failure> {
     check_flags(model, asked)?;
@@ -228,21 +238,17 @@ pub(crate) fn blueprint(
                 "for example `--hidden 500,500,2000`; with one layer it is an rbm",
             ));
         }
-        return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes }));
+        return Ok(Blueprint::dbn(&visible, hidden, n_classes)?);
     }
-    let machine = match model {
-        "rbm" => Rbm::new(visible, (Units::Binary, one(model, &hidden)?))?.into_machine(),
-        "bm" => {
-            Bm::new(visible, (Units::Binary, one(model, &hidden)?), lateral(asked)?)?.into_machine()
-        }
+    let above = match model {
+        "rbm" => Above::Rbm(one(model, &hidden)?),
+        "bm" => Above::Bm(one(model, &hidden)?, lateral(asked)?),
         _ if hidden.is_empty() => {
             return Err(need(model, "a number of hidden units per layer", &[]));
         }
-        _ => {
-            let layers: Vec<(Units, usize)> = hidden.iter().map(|&n| (Units::Binary, n)).collect();
-            Dbm::new(visible, &layers)?.into_machine()
-        }
+        _ => Above::Dbm(&hidden),
     };
+    let machine = over(visible, above)?;
     Ok(Blueprint::Machine(if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine }))
 }
 
@@ -388,7 +394,7 @@ pub(crate) fn resolved(
     model: &str,
     asked: &Asked,
     inputs: &Inputs,
-    units: Units,
+    visible: &[Layer],
     plan: &Plan,
 ) -> Result<Table, Failure> {
     let input = &inputs.data;
@@ -402,10 +408,13 @@ pub(crate) fn resolved(
     table.extend(plan);
     table.insert("model".into(), model.into());
     table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
-    table.insert("visible".into(), units.name().into());
     table.insert("no-center".into(), asked.settings.no_center.into());
-    if let Units::Categorical { q } = units {
-        table.insert("categories".into(), number(q as u64)?);
+    // Columns of a table have kinds of their own.
+    if let ([layer], None) = (visible, input.dataset.book()) {
+        table.insert("visible".into(), layer.units.name().into());
+        if let Units::Categorical { q } = layer.units {
+            table.insert("categories".into(), number(q as u64)?);
+        }
     }
     let mut provenance = Table::new();
     provenance.insert("library-version".into(), env!("CARGO_PKG_VERSION").into());

@@ -29,6 +29,12 @@ impl Labels {
         gathered.finish()
     }
 
+    /// The same labels, class after class called so.
+    pub(crate) fn named(mut self, names: Vec<String>) -> Self {
+        self.names = Some(names);
+        self
+    }
+
     /// The class of each row, as a number.
     pub fn values(&self) -> &[u32] {
         &self.values

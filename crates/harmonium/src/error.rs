@@ -360,6 +360,14 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
     },
+    /// Data that does not fit, as the crate of data says it.
+    #[error("{message}")]
+    Data {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// Something is there already.
     #[error("`{path}` exists: {what}")]
     Exists {
@@ -394,6 +402,12 @@ pub(crate) mod existing {
     pub(crate) const CONFIG: &str = "the run has its configuration already";
 }
 
+impl From<harmonium_data::Error> for Error {
+    fn from(error: harmonium_data::Error) -> Self {
+        Self::Data { message: error.to_string(), hint: error.hint().into_owned() }
+    }
+}
+
 impl Error {
     /// The same error about a row of a part of the data that starts at row `first`.
     #[must_use]
@@ -406,8 +420,9 @@ impl Error {
 
     /// What to do about it.
     #[expect(clippy::too_many_lines, reason = "a table with a line for each error")]
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
+            Self::Data { hint, .. } => hint,
             Self::Empty { .. } => {
                 "give every machine a layer, every layer a unit and every data set a row"
             }

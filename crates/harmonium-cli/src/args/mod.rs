@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
 use harmonium::engine::Arithmetic;
+use std::str::FromStr;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -183,6 +184,37 @@ pub(crate) struct Output {
     pub(crate) force: bool,
 }
 
+/// Single values that are known.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct KnownArgs {
+    /// A value that is known in every row, by the name of its column or its number from 0; repeatable
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub(crate) known: Vec<KnownValue>,
+}
+
+impl KnownArgs {
+    /// The columns and their values.
+    pub(crate) fn values(&self) -> Vec<(String, String)> {
+        self.known.iter().map(|known| (known.column.clone(), known.value.clone())).collect()
+    }
+}
+
+/// A column and its value, `COLUMN=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownValue {
+    column: String,
+    value: String,
+}
+
+impl FromStr for KnownValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (column, value) = text.split_once('=').ok_or("write `COLUMN=VALUE`")?;
+        Ok(Self { column: column.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
 /// Settings of `sample`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SampleArgs {
@@ -206,8 +238,10 @@ pub(crate) struct SampleArgs {
     #[arg(long, value_name = "FILE", requires = "given")]
     pub(crate) mask: Option<String>,
     /// Draw samples of this class, from a model that learned labels
-    #[arg(long, value_name = "NAME", conflicts_with = "given")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["given", "known"])]
     pub(crate) class: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// Write the probabilities of the visible units instead of drawn values; in a picture, grey levels
     #[arg(long)]
     pub(crate) means: bool,
@@ -223,7 +257,13 @@ pub(crate) struct CompleteArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples; empty cells, `?` and NaN are missing
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<String>,
@@ -280,7 +320,13 @@ pub(crate) struct ScoreArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// The class of each row, for models that learned labels; without it they are summed out
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
@@ -340,7 +386,13 @@ pub(crate) struct FeaturesArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// The hidden layer to write [default: all of them, side by side]
     #[arg(long, value_name = "NAME")]
     pub(crate) layer: Option<String>,

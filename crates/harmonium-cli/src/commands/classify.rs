@@ -1,7 +1,8 @@
 //! `harmonium classify`: the class of each row, by a model that learned labels.
 
-use crate::args::{ClassifyArgs, Common};
+use crate::args::{ClassifyArgs, Common, KnownArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
@@ -24,8 +25,15 @@ pub(crate) fn run(args: &ClassifyArgs, common: &Common) -> Result<(), Failure> {
     let model = load::model(&args.model, &mut terminal)?;
     // Whether it knows classes is said before any data is read.
     model.class_names()?;
-    let (labels, reading) = (args.labels.as_deref(), &args.reading);
-    let data = load::data_with_known_labels(&model, &args.data, reading, labels, &mut terminal)?;
+    let asked = load::Asked {
+        data: Some(&args.data),
+        reading: &args.reading,
+        labelling: Labelling::Whatever,
+        labels: args.labels.as_deref(),
+        mask: None,
+        known: &KnownArgs::default(),
+    };
+    let data = load::rows(&model, &asked, &mut terminal)?.data;
     let classifying =
         Classifying { method: method(&args.method), draws: args.draws, seed: common.seed() };
     let found = model.classify_with(&data, &classifying, &mut terminal)?;

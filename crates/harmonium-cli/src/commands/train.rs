@@ -10,8 +10,9 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
+use harmonium::machine::Layer;
 use harmonium::model::{
-    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_layers, set_apart,
 };
 use harmonium::progress::Listener;
 use harmonium::run::{
@@ -20,7 +21,7 @@ use harmonium::run::{
 };
 use harmonium::training::{Guarding, Learner, Stop};
 use harmonium::{Dataset, Plan};
-use harmonium_data::{Labels, Opened, Reading};
+use harmonium_data::{Labels, Opened, Reading, Remembered};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -131,14 +132,18 @@ pub(crate) fn prepare(
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(&mut asked, terminal)?;
-    let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
+    let visible = visible_layers(&opened.dataset, &asked)?;
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
-    let visible = (units, opened.dataset.n_columns());
-    let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
+    let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
-    let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
+    let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
+}
+
+/// The visible layers that the data fills, without that of its labels.
+fn visible_layers(data: &Dataset, asked: &Asked) -> Result<Vec<Layer>, Failure> {
+    Ok(fitting_layers(data, plan::visible(asked), asked.settings.categories)?)
 }
 
 /// Everything a run reads.
@@ -214,7 +219,10 @@ fn validation(
     let mut reading = opened.reading.clone();
     reading.variable.clone_from(&asked.reading.variable);
     let expected = opened.dataset.n_columns();
-    let mut valid = Reading::default().open_as(&reading, Some(expected), spec)?;
+    let asked_of_valid = Reading { unknown: asked.reading.unknown, ..Reading::default() };
+    let (book, n_columns) = (opened.dataset.book(), Some(expected));
+    let remembered = Remembered { reading: &reading, book, n_columns };
+    let mut valid = asked_of_valid.open_as(remembered, spec)?;
     valid.about.notes.iter().for_each(|note| terminal.note(note));
     let found = valid.dataset.n_columns();
     if found != expected {
@@ -267,9 +275,8 @@ impl Prepared {
     /// The model that these settings ask for, on the same data.
     pub(super) fn blueprint(&self, model: &str, asked: &Asked) -> Result<Blueprint, Failure> {
         let data = &self.inputs.data.dataset;
-        let units = fitting_units(data, plan::visible(asked), asked.settings.categories)?;
         let n_classes = data.labels().map_or(0, harmonium_data::Labels::n_classes);
-        plan::blueprint(model, asked, (units, data.n_columns()), n_classes)
+        plan::blueprint(model, asked, visible_layers(data, asked)?, n_classes)
     }
 
     /// What `run.toml` holds, as text.

@@ -33,6 +33,8 @@ pub struct Extracting {
 pub struct Features {
     /// The means, the hidden layers side by side.
     pub values: Array2<f64>,
+    /// What the columns are called: the layer and the number of the unit, from 0.
+    pub names: Vec<String>,
     /// FeatureRows for which mean field had not converged.
     pub unconverged: usize,
 }
@@ -83,7 +85,12 @@ impl Model {
             }
         }
         let FeatureRows { values, unconverged } = features;
-        Ok(Features { values: array(data.n_rows(), n_columns, values), unconverged })
+        let of_layer = |&l: &usize| {
+            let (name, len) = (hidden[l].name.clone(), hidden[l].len());
+            (0..len).map(move |unit| format!("{name}.{unit}"))
+        };
+        let names = layers.iter().flat_map(of_layer).collect();
+        Ok(Features { values: array(data.n_rows(), n_columns, values), names, unconverged })
     }
 
     /// The places of the hidden layers named among all of them.

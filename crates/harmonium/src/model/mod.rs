@@ -29,6 +29,7 @@ mod named;
 mod portrait;
 mod sample;
 mod score;
+mod table;
 mod tempered;
 mod train;
 mod units;
@@ -45,8 +46,9 @@ pub use named::{is_factors, is_named};
 pub use portrait::{Filters, Portrait};
 pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
+pub use table::Observed;
 pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};
-pub use units::{fitting_binarize, fitting_units};
+pub use units::{fitting_binarize, fitting_layers, fitting_units};
 
 use crate::engine::Arithmetic;
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::evaluation::baseline::Spread;
-use crate::machine::{Machine, Role};
+use crate::machine::{Layer, Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
 use crate::random::Stream;
@@ -99,6 +99,7 @@ impl<'d> Training<'d> {
             means: feed.means().concat(),
             spread: Spread::of(&layers, &feed),
             classes: labels.map(Labels::class_names).unwrap_or_default(),
+            codebook: self.data.book().cloned(),
             ..Memory::default()
         })
     }
@@ -162,6 +163,28 @@ pub fn set_apart(data: &Dataset, share: f64, seed: u64) -> Result<(Dataset, Data
 }
 
 impl Blueprint {
+    /// A deep belief network over one visible layer, with labels of `n_classes` classes if there are any.
+    ///
+    /// # Errors
+    ///
+    /// If there are several visible layers: its directed layers are pairs.
+    pub fn dbn(visible: &[Layer], hidden: Vec<usize>, n_classes: usize) -> Result<Self, Error> {
+        let [layer] = visible else {
+            let names: Vec<&str> = visible.iter().map(|l| l.name.as_str()).collect();
+            return Err(Error::Data {
+                message: format!(
+                    "a deep belief network learns columns of one kind and one number of categories, and this table has {}: {}",
+                    names.len(),
+                    names.join(", ")
+                ),
+                hint: "train a deep Boltzmann machine, which takes any table, or leave columns out"
+                    .into(),
+            });
+        };
+        let visible = (layer.units, layer.n_units());
+        Ok(Self::Dbn(DbnShape { visible, hidden, n_classes }))
+    }
+
     /// The default plan for it: gentler where real units could run away.
     ///
     /// # Errors
