@@ -1,5 +1,7 @@
 //! Tables as people have them, through the real binary: a table goes in, and the same table comes out.
 
+#![expect(clippy::format_collect, reason = "small files for tests")]
+
 use assert_cmd::Command;
 use serde_json::Value;
 use std::fmt::Write;

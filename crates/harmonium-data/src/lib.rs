@@ -45,7 +45,7 @@ pub use open::{
     About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels, open_labels_of,
 };
 #[cfg(feature = "readers")]
-pub use opened::{Opened, Remembered};
+pub use opened::{Found, Opened, Remembered};
 pub use options::{ImageLayout, LabelColumn, Options};
 pub use reading::Reading;
 pub use split::{Part, Split};

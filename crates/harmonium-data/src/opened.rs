@@ -99,24 +99,33 @@ impl Opened {
         };
         Ok(Self { dataset, about, reading, unused_labels, frame: Some(frame) })
     }
+}
 
-    /// Whether its numbers are of several sorts, so that one kind of units would not fit them all.
-    fn is_of_several_sorts(&self) -> bool {
-        if self.about.format != Format::Text || self.about.column_names.is_none() {
-            return false;
-        }
-        let table = self.dataset.table();
-        let two_valued = |c: usize| {
-            let values = || (0..table.n_rows()).map(|row| table.at(row, c)).filter(|x| !x.is_nan());
-            values().all(|x| x == 0.0 || x == 1.0)
-                && values().any(|x| x == 0.0)
-                && values().any(|x| x == 1.0)
-        };
-        match Summary::of(table).visible {
-            Visible::Counts => true,
-            Visible::Gaussian => (0..table.n_columns()).any(two_valued),
-            _ => false,
-        }
+/// What a name turned out to hold.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it at a time")]
+pub enum Found {
+    /// A table of columns, each of its own kind.
+    Columns(Opened),
+    /// A table of numbers, before any of them is binarised.
+    Numbers(Loaded),
+}
+
+/// Whether the numbers of a table with a header are of several sorts, so that one kind of units would not fit them all.
+fn is_of_several_sorts(loaded: &Loaded) -> bool {
+    let Loaded { table, about, .. } = loaded;
+    if about.format != Format::Text || about.column_names.is_none() {
+        return false;
+    }
+    let two_valued = |c: usize| {
+        let values = || (0..table.n_rows()).map(|row| table.at(row, c)).filter(|x| !x.is_nan());
+        let has = |y: f32| values().any(|x| x == y);
+        values().all(|x| x == 0.0 || x == 1.0) && has(0.0) && has(1.0)
+    };
+    match Summary::of(table).visible {
+        Visible::Counts => true,
+        Visible::Gaussian => (0..table.n_columns()).any(two_valued),
+        _ => false,
     }
 }
 
@@ -166,43 +175,67 @@ impl Reading {
     /// Those of [`open()`](crate::open()), of [`Dataset::new`], and of [`Codebook::fit`].
     pub fn open(&self, spec: &str) -> Result<Opened, Error> {
         let mut input = Input::of(spec).map_err(|e| e.in_file(spec))?;
+        match self.find(&mut input, spec)? {
+            Found::Columns(opened) => Ok(opened),
+            Found::Numbers(loaded) => self.finish(loaded, spec),
+        }
+    }
+
+    /// Looks at data without binarising it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reading::open`].
+    pub fn look(&self, spec: &str) -> Result<Found, Error> {
+        let mut input = Input::of(spec).map_err(|e| e.in_file(spec))?;
+        if self.kinds.is_empty() && self.of_arrays().is_some() {
+            return Ok(Found::Numbers(open_input(spec, &mut input, &self.options()?, None)?));
+        }
+        self.find(&mut input, spec)
+    }
+
+    /// Finds out whether a table is one of numbers or of columns.
+    fn find(&self, input: &mut Input, spec: &str) -> Result<Found, Error> {
         if !self.kinds.is_empty() {
             if let Some(setting) = self.of_arrays() {
                 return Err(Error::NotOfTables { setting });
             }
-            return self
-                .open_columns(&mut input, spec)?
-                .ok_or_else(|| Error::NoNames.in_file(spec));
+            let columns = self.open_columns(input, spec)?;
+            return columns.map(Found::Columns).ok_or_else(|| Error::NoNames.in_file(spec));
         }
-        let opened = self.open_numbers(&mut input, spec);
+        let loaded = self.load(input, spec);
         let again = self.of_arrays().is_none()
-            && match &opened {
-                Ok(opened) => opened.is_of_several_sorts(),
-                Err(error) => {
-                    matches!(error.cause(), Error::NotANumber { .. } | Error::Ragged { .. })
-                }
+            && match &loaded {
+                Ok(loaded) => is_of_several_sorts(loaded),
+                Err(e) => matches!(e.cause(), Error::NotANumber { .. } | Error::Ragged { .. }),
             };
-        match again.then(|| self.open_columns(&mut input, spec)).transpose()?.flatten() {
-            Some(columns) => Ok(columns),
-            None => opened,
+        if again && let Some(columns) = self.open_columns(input, spec)? {
+            return Ok(Found::Columns(columns));
         }
+        loaded.map(Found::Numbers)
     }
 
-    /// Opens data as a table of numbers.
-    fn open_numbers(&self, input: &mut Input, spec: &str) -> Result<Opened, Error> {
-        let (options, asked) = (self.options()?, self.binarize()?);
+    /// Reads numbers; a threshold may have been applied.
+    fn load(&self, input: &mut Input, spec: &str) -> Result<Loaded, Error> {
+        let threshold = match self.binarize()? {
+            Some(Binarize::Threshold(at)) => Some(at),
+            _ => None,
+        };
+        open_input(spec, input, &self.options()?, threshold)
+    }
+
+    /// Presents numbers as these settings say.
+    fn finish(&self, loaded: Loaded, spec: &str) -> Result<Opened, Error> {
         let mut reading = self.clone();
-        if let Some(threshold @ Binarize::Threshold(at)) = asked {
-            let loaded = open_input(spec, input, &options, Some(at))?;
-            // Images have a fixed scale; elsewhere the scale that was found is remembered.
-            let fixed = matches!(loaded.about.format, Format::Idx | Format::Png | Format::Jpeg);
-            if !fixed && reading.full_scale.is_none() {
-                reading.full_scale = scale_of(&loaded.table);
+        let binarize = match self.binarize()? {
+            Some(threshold @ Binarize::Threshold(_)) => {
+                // Images have a fixed scale; elsewhere the scale that was found is remembered.
+                let fixed = matches!(loaded.about.format, Format::Idx | Format::Png | Format::Jpeg);
+                if !fixed && reading.full_scale.is_none() {
+                    reading.full_scale = scale_of(&loaded.table);
+                }
+                return Opened::new(loaded, threshold, reading, spec);
             }
-            return Opened::new(loaded, threshold, reading, spec);
-        }
-        let loaded = open_input(spec, input, &options, None)?;
-        let binarize = match asked {
             Some(binarize) => binarize,
             None => Summary::of(&loaded.table).binarize,
         };
@@ -264,7 +297,7 @@ impl Reading {
         // What the model took for numbers is not looked at again.
         let as_numbers = |reading: Self| {
             let mut input = Input::of(spec).map_err(|e| e.in_file(spec))?;
-            reading.open_numbers(&mut input, spec)
+            reading.finish(reading.load(&mut input, spec)?, spec)
         };
         let opened = as_numbers(self.or(remembered));
         let asked = self.label_column.is_some() || self.labelled;

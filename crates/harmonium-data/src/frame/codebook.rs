@@ -229,15 +229,11 @@ impl Codebook {
         if let Some(column) = self.column(name) {
             return Ok(column);
         }
-        Err(match self.left_out.iter().find(|c| c.name == name) {
-            Some(LeftOut { name, why }) => {
-                Error::NotLearned { name: name.clone(), why: why.clone() }
-            }
-            None => {
-                let learned: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
-                no_column(name, &learned)
-            }
-        })
+        if let Some(LeftOut { name, why }) = self.left_out.iter().find(|c| c.name == name) {
+            return Err(Error::NotLearned { name: name.clone(), why: why.clone() });
+        }
+        let learned: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
+        Err(no_column(name, &learned))
     }
 }
 

@@ -167,12 +167,12 @@ fn label_column(
 mod tests {
     use super::super::codebook::tests::{animals, asked, book, frame};
     use super::*;
-    use crate::BlockValues;
+    use crate::{Block, BlockValues};
 
     #[test]
     fn groups_are_stored_narrowly() {
         let data = book().encode(&animals(), Unknown::Refuse).unwrap().dataset;
-        let kinds: Vec<bool> = data.table().blocks().iter().map(|b| b.is_bits()).collect();
+        let kinds: Vec<bool> = data.table().blocks().iter().map(Block::is_bits).collect();
         assert_eq!(kinds, [false, false, true]);
         assert!(matches!(data.table().blocks()[1].values(), BlockValues::Bytes(_)));
         assert_eq!(data.table().names().unwrap(), ["mass", "kind", "tame"]);

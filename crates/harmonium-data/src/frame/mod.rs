@@ -195,12 +195,11 @@ impl Frame {
     pub fn with_value(&self, name: &str, value: &str) -> Self {
         let cells = std::iter::repeat_n(Some(value), self.n_rows()).collect();
         let mut changed = self.clone();
-        match changed.names.iter().position(|n| n == name) {
-            Some(c) => changed.columns[c] = cells,
-            None => {
-                changed.names.push(name.to_owned());
-                changed.columns.push(cells);
-            }
+        if let Some(c) = changed.names.iter().position(|n| n == name) {
+            changed.columns[c] = cells;
+        } else {
+            changed.names.push(name.to_owned());
+            changed.columns.push(cells);
         }
         changed
     }
