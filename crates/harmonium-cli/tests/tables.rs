@@ -269,3 +269,190 @@ fn a_table_of_numbers_of_one_sort_is_an_array() {
         heard(at, "train rbm mixed.csv --visible gaussian --hidden 4 --epochs 3 --out g");
     assert!(!notes.contains("columns are learned"), "{notes}");
 }
+
+/// Tables that are broken when they are learned, the flags, and what must be said about each: where it is, and what
+/// to do.
+const BROKEN: [(&str, &[u8], &str, [&str; 2]); 20] = [
+    ("nothing", b"", "", ["the data is empty", "at least one row"]),
+    ("a header alone", b"a,b\n", "", ["0 rows, 2 columns", "at least one row"]),
+    ("a row too short", b"a,b\nx,1\ny\n", "", ["line 3 has 1 columns", "same number of columns"]),
+    (
+        "a row too long",
+        b"a,b\nx,1\ny,2,3\n",
+        "",
+        ["line 3 has 3 columns", "same number of columns"],
+    ),
+    (
+        "a quote that stays open",
+        b"a,b\nx,1\n\"y,2\nz,3\n",
+        "",
+        ["line 3 opens a quote", "close the quote"],
+    ),
+    ("other letters", b"a,b\nx,1\n\xffy,2\n", "", ["line 3 is not UTF-8", "as UTF-8"]),
+    ("UTF-16", b"\xff\xfea\x00,\x00b\x00", "", ["UTF-16", "formats: "]),
+    (
+        "one name twice",
+        b"a,b,a\nx,1,2\ny,3,4\n",
+        "",
+        ["columns 0 and 2 are both called `a`", "a name of its own"],
+    ),
+    (
+        "a word among numbers",
+        b"a,b\n1,x\n2,y\n3,x\n4,y\n5,x\n6,y\n7,x\n8,y\n9,x\n1O,y\n11,x\n12,y\n",
+        "",
+        ["row 10 (line 11), column `a` holds `1O`, and 11 other cells", "`--kind a=categorical`"],
+    ),
+    (
+        "a number without end",
+        b"a,b\n1,x\n2,y\n3,x\n4,y\n5,x\n6,y\n7,x\n8,y\n9,x\n1e999,y\n11,x\n12,y\n",
+        "",
+        ["row 10 (line 11), column `a` holds `1e999`", "correct the cell"],
+    ),
+    (
+        "nothing to learn",
+        b"id,day,same\nu1,2020-01-01,x\nu2,2020-01-02,x\nu3,2020-01-03,x\n",
+        "",
+        ["`same` (every value is `x`)", "`--kind NAME=KIND`"],
+    ),
+    (
+        "decimal commas",
+        b"a;b\n1,5;2,5\n3,5;4,5\n5,5;6,5\n7,5;1,5\n",
+        "",
+        [
+            "no column can be learned: `a` (numbers with a decimal comma: write 1.5",
+            "`--kind NAME=KIND`",
+        ],
+    ),
+    (
+        "a kind of no column",
+        b"a,b\nx,1\ny,2\n",
+        "--kind c=binary",
+        ["there is no column `c`; there are a, b", "header of the table"],
+    ),
+    (
+        "words as numbers",
+        b"a,b\nx,1\ny,2\n",
+        "--kind a=gaussian",
+        [
+            "row 1 (line 2), column `a` holds `x`, which is not a number",
+            "`--kind NAME=categorical`",
+        ],
+    ),
+    (
+        "three values as two",
+        b"a,b\nx,1\ny,2\nz,3\n",
+        "--kind a=binary",
+        ["column `a` has 3 different values", "binary columns have two"],
+    ),
+    (
+        "a kind without units",
+        b"a,b\nx,1\ny,2\nz,3\n",
+        "--kind b=counts",
+        ["column `b` cannot be learned as counts", "`--kind b=…` with gaussian"],
+    ),
+    (
+        "a kind that is none",
+        b"a,b\nx,1\ny,2\nz,3\n",
+        "--kind b=real",
+        ["`real` is not a kind of a column", "it is binary, gaussian, categorical"],
+    ),
+    (
+        "two labels",
+        b"a,b,c\nx,1,2\ny,2,3\nx,2,4\n",
+        "--kind a=label --kind b=label",
+        ["columns `a` and `b` are both said to be the label", "learn the other as categorical"],
+    ),
+    (
+        "a row without its class",
+        b"a,b,c\nx,1,2.5\n,2,3.5\ny,2,4.5\n",
+        "--kind a=label",
+        ["row 2 (line 3), column `a`, the label, is missing", "learn the column as categorical"],
+    ),
+    (
+        "a logarithm of less than nothing",
+        b"a,b\nx,1.5\ny,-2.5\nx,3.5\n",
+        "--kind b=gaussian:log",
+        ["column `b` holds numbers below 0", "`gaussian:linear`"],
+    ),
+];
+
+/// Tables that a model of animals cannot take, and what must be said about each.
+const UNFIT: [(&str, &str, &str, [&str; 2]); 7] = [
+    (
+        "an unknown word",
+        "kind,mass kg\ncat,4.0\neel,2.0\n",
+        "",
+        [
+            "row 2 (line 3), column `kind` holds `eel`; the training table had cat, dog, owl",
+            "`--unknown missing`",
+        ],
+    ),
+    (
+        "an unknown column",
+        "kind,colour\ncat,red\n",
+        "",
+        ["column `colour` was not in the training table", "`--unknown missing`"],
+    ),
+    (
+        "none of the columns",
+        "x,y\n1.5,red\n",
+        "--unknown missing",
+        ["there is no column", "header"],
+    ),
+    (
+        "a word for a number",
+        "kind,mass kg\ncat,heavy\n",
+        "",
+        [
+            "row 1 (line 2), column `mass kg` holds `heavy`, which is not a number",
+            "correct the cell",
+        ],
+    ),
+    (
+        "a price below zero",
+        "kind,price\ncat,-3\n",
+        "",
+        [
+            "row 1 (line 2), column `price` holds -3, and the column is learned on a logarithmic scale",
+            "`--unknown missing`",
+        ],
+    ),
+    (
+        "kinds of a trained model",
+        "kind\ncat\n",
+        "--kind kind=label",
+        ["the kinds of the columns are", "leave `--kind` out"],
+    ),
+    (
+        "a setting of arrays",
+        "kind\ncat\n",
+        "--transpose",
+        ["`transpose` is about arrays", "leave it out"],
+    ),
+];
+
+#[test]
+fn broken_tables_are_told_where_and_what_to_do() {
+    let folder = trained();
+    let at = folder.path();
+    for (what, bytes, flags, [said, hint]) in BROKEN {
+        fs::write(at.join("broken.csv"), bytes).expect("written");
+        let line = format!("train rbm broken.csv --hidden 2 --epochs 1 --out broken {flags}");
+        let error = refused(at, line.trim_end());
+        let (message, way_out) = error.split_once("\nhint: ").expect("a hint");
+        // What the command line itself refuses has its way out in the sentence.
+        let either = if flags.contains("=real") { message } else { way_out };
+        assert!(message.contains(said) && either.contains(hint), "{what}: {error}");
+        assert!(!at.join("broken").exists(), "{what}: nothing is left behind");
+    }
+    for (what, text, flags, [said, hint]) in UNFIT {
+        fs::write(at.join("unfit.csv"), text).expect("written");
+        let error = refused(at, format!("score r unfit.csv {flags}").trim_end());
+        let (message, way_out) = error.split_once("\nhint: ").expect("a hint");
+        assert!(message.contains(said) && way_out.contains(hint), "{what}: {error}");
+    }
+    // Numbers without names are no table.
+    heard(at, "convert bars-and-stripes:3 bars.npy");
+    let error = refused(at, "score r bars.npy");
+    assert!(error.contains("trained on a table with named columns, and this has none"), "{error}");
+}

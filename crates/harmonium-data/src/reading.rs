@@ -106,6 +106,7 @@ impl Reading {
 
     /// The first setting that is about arrays of numbers or pictures, and means nothing for a table of words and
     /// numbers.
+    #[cfg(feature = "readers")]
     pub(crate) fn of_arrays(&self) -> Option<&'static str> {
         let set = [
             ("variable", self.variable.is_some()),

@@ -6,7 +6,7 @@ use crate::render;
 use crate::render::progress::Terminal;
 use harmonium::progress::Listener;
 use harmonium_data::frame::{Code, Codebook, Coded};
-use harmonium_data::{Found, Opened, Summary};
+use harmonium_data::{Found, Labels, Opened, Summary};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure> {
@@ -116,7 +116,7 @@ fn as_json(opened: &Opened, book: &Codebook) -> Value {
         "learned": book.columns.iter().map(learned).collect::<Vec<_>>(),
         "left_out": left_out,
         "missing": table.n_missing() as f64 / n_cells,
-        "labels": opened.dataset.labels().map(|l| l.n_classes()),
+        "labels": opened.dataset.labels().map(Labels::n_classes),
         "hash": format!("{:016x}", about.content_hash),
     })
 }

@@ -1,6 +1,7 @@
 //! What the columns of a table were taken for, in lines.
 
 use harmonium_data::frame::{Code, Codebook, Coded, Curve};
+use std::fmt::Write;
 
 /// A line for each column: its name, its kind, what was seen.
 pub(crate) fn text(book: &Codebook, n_rows: usize) -> String {
@@ -10,7 +11,8 @@ pub(crate) fn text(book: &Codebook, n_rows: usize) -> String {
     let (n, m) = (book.columns.len(), book.left_out.len());
     let mut text = format!("a table of {n_rows} rows: {n} columns are learned");
     if m > 0 {
-        text.push_str(&format!(", {m} left out"));
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", {m} left out");
     }
     for column in &book.columns {
         text.push_str(&line(&column.name, &column.kind.to_string(), &seen(column)));
@@ -27,10 +29,10 @@ fn seen(column: &Coded) -> String {
     let mut text = column.why.clone();
     match &column.code {
         Code::Number { curve: Curve::Linear, center, scale, .. } => {
-            text.push_str(&format!(", mean {center:.4}, standard deviation {scale:.4}"));
+            let _ = write!(text, ", mean {center:.4}, standard deviation {scale:.4}");
         }
         Code::Number { curve, .. } => {
-            text.push_str(&format!(", learned as {curve} (`gaussian:linear` would not)"));
+            let _ = write!(text, ", learned as {curve} (`gaussian:linear` would not)");
         }
         _ => {}
     }
