@@ -118,7 +118,7 @@ fn data(config: &str, terminal: &mut Terminal) -> Result<Inputs, Failure> {
 /// What was asked of the run.
 pub(super) fn settings(config: &str, model: &Model) -> Result<Plan, Failure> {
     let asked = plan::typed(&plan::merge(plan::parse(config, "run.toml")?, toml::Table::new()))?;
-    plan::learning(&asked, &Blueprint::from(model.body.clone()))
+    plan::learning(&asked, &Blueprint::try_from(model.body.clone())?)
 }
 
 fn description(model: &Model) -> Result<String, Failure> {

@@ -13,6 +13,7 @@ use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::model::{
     Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
 };
+use harmonium::models::Body;
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
@@ -51,7 +52,7 @@ pub(super) struct Told {
     pub(super) json: Value,
     pub(super) text: String,
     /// Why there is no finished model.
-    failure: Option<Failure>,
+    pub(super) failure: Option<Failure>,
 }
 
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
@@ -308,6 +309,7 @@ impl Prepared {
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
             watch: plan::watch(&self.asked),
             guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
+            metrics: Vec::new(),
         })
     }
 }
@@ -385,7 +387,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
 }
 
 /// What is told of a run that had diverged before.
-fn diverged(mut told: Told, reason: &str) -> Told {
+pub(super) fn diverged(mut told: Told, reason: &str) -> Told {
     told.json["stop"] = json!("diverged");
     told.json["reason"] = json!(reason);
     let what = format!("this run has diverged: {reason}");
@@ -423,7 +425,12 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
             Some(Failure::new(
                 format!("interrupted after {epoch} epochs; the run is kept in `{out}`"),
                 format!(
-                    "go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"
+                    "go on with the same command and `--resume`, e.g. `harmonium {} … --out {out} --resume`",
+                    if matches!(recorded.model.body, Body::Network(_)) {
+                        "finetune"
+                    } else {
+                        "train"
+                    }
                 ),
             ))
         }
@@ -441,8 +448,9 @@ pub(super) fn tell(recorded: &Recorded, out: &str) -> Told {
     if let Some(BestScore { name, value, epoch }) = best {
         json["best_score"] = json!({ "name": name, "value": value });
         if model.about.epoch == *epoch {
+            let nats = if name.is_likelihood() { " nats" } else { "" };
             text = format!(
-                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4} nats); \
+                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4}{nats}); \
                  that of epoch {epochs} is in `checkpoints/last.safetensors`"
             );
         }

@@ -274,6 +274,7 @@ impl Model {
                 self.score_machine(machine, &feed, scoring, listener)?
             }
             Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener)?,
+            Body::Network(_) => return Err(Error::NoDistribution),
         };
         score.baseline = match score.method {
             Method::FreeEnergy => Err("without ln Z a free energy cannot be compared"),

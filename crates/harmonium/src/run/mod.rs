@@ -37,6 +37,7 @@ mod lock;
 mod memory;
 mod metadata;
 mod model_file;
+mod network_file;
 mod parameters;
 mod recorder;
 mod tensors;

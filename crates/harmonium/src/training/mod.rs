@@ -90,7 +90,7 @@ pub fn train(
     let progress = learner.progress();
     let machine = match learner.body() {
         Body::Machine(trained) => trained,
-        Body::Dbn(_) => machine,
+        Body::Dbn(_) | Body::Network(_) => machine,
     };
     Ok(Outcome { machine, epochs: progress.epoch, steps: progress.step, stop })
 }

@@ -109,7 +109,7 @@ fn classes_have_the_probabilities_of_the_machine() {
         let completing = Completing::default();
         let filled = model.complete_with(&data, None, &completing, &mut Silent).unwrap();
         assert_eq!(filled.n_missing, 7, "{name}");
-        let labels = model.top().layer(LayerId(0)).len();
+        let labels = model.top().unwrap().layer(LayerId(0)).len();
         let columns: Vec<usize> = (labels..labels + Q).collect();
         assert_same(&name, &expected, &filled.values.select(Axis(1), &columns));
         assert!(filled.values.iter().all(|v| v.is_finite()));
