@@ -280,6 +280,9 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));
     }
+    if settings.objective.as_deref().is_some_and(|o| o != "generative") && model == "dbn" {
+        return Err(belongs("objective", "rbm"));
+    }
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
     }
@@ -349,7 +352,10 @@ pub(crate) const AUTO: &str = "auto";
 
 /// What is measured.
 pub(crate) fn watch(asked: &Asked) -> Watch {
+    let classifies = asked.settings.objective.as_deref().is_some_and(|o| o != "generative");
     match asked.settings.watch.as_deref() {
+        // Where classes are what counts, a likelihood is not what a run is judged by.
+        None if classifies => Watch::None,
         Some("none") => Watch::None,
         Some("pseudo") => Watch::Pseudo,
         _ => Watch::Likelihood,

@@ -11,7 +11,8 @@ use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::model::{
-    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+    Blueprint, Judging, LabelMonitor, Training, VALID_SHARE, fitting_binarize, fitting_units,
+    set_apart,
 };
 use harmonium::models::Body;
 use harmonium::progress::Listener;
@@ -19,7 +20,7 @@ use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
-use harmonium::training::{Guarding, Learner, Stop};
+use harmonium::training::{Guarding, Learner, Metric, Stop};
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading};
 use serde_json::{Value, json};
@@ -58,6 +59,15 @@ pub(super) struct Told {
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
     let asked = asked(model, args, common)?;
+    let objective = asked.settings.objective.as_deref().filter(|o| *o != "generative");
+    if let Some(objective) = objective.filter(|_| autopilot::is_wanted(model, &asked)) {
+        return Err(Failure::new(
+            format!(
+                "the autopilot compares likelihoods, which `--objective {objective}` does not climb"
+            ),
+            "say how long to learn with `--epochs N`; the best epoch is chosen by `--valid-share`",
+        ));
+    }
     if autopilot::is_wanted(model, &asked) {
         return autopilot::fly(model, args, asked, common, &mut terminal);
     }
@@ -76,7 +86,8 @@ pub(super) fn judged(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Told {
-    if matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
+    let classifies = !prepared.plan.objective.is_generative();
+    if classifies || matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
         return told;
     }
     match found(recorded, prepared, out, common, terminal) {
@@ -301,15 +312,20 @@ impl Prepared {
             ..About::default()
         };
         let settings = &self.asked.settings;
+        let (train, valid) = (&self.inputs.data.dataset, self.inputs.validation());
+        let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
+        if !self.plan.objective.is_generative() {
+            metrics.push(Box::new(LabelMonitor::new(train, valid)?));
+        }
         Ok(Recording {
             about,
-            train: &self.inputs.data.dataset,
-            valid: self.inputs.validation(),
+            train,
+            valid,
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
             watch: plan::watch(&self.asked),
             guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
-            metrics: Vec::new(),
+            metrics,
         })
     }
 }

@@ -145,6 +145,16 @@ impl Batch {
         &self.clamp
     }
 
+    /// Gives every sample the same class in the layer of labels `l`.
+    pub(crate) fn set_class(&mut self, l: LayerId, class: usize) {
+        let n_rows = self.n_rows();
+        if let Some(i) = self.visible.iter().position(|v| *v == l) {
+            let bits = self.bits_of(i);
+            bits.clear();
+            (0..n_rows).for_each(|_| bits.push_row(|k| k == class));
+        }
+    }
+
     /// Writes the values of a row in single precision, the visible layers side by side; 0 for layers that
     /// the samples lack.
     ///

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 /// Scores by which the best model is chosen, the most telling first.
 pub(super) static SCORES: [MetricName; 7] = [
+    MetricName::ErrorRate(On::Valid),
+    MetricName::AveragePrecision(On::Valid),
+    MetricName::Loss(On::Valid),
     MetricName::LogLikelihood(On::Valid),
     MetricName::Bound(On::Valid),
     MetricName::PseudoLikelihood(On::Valid),
     ANNEALED,
-    MetricName::ErrorRate(On::Valid),
-    MetricName::AveragePrecision(On::Valid),
-    MetricName::Loss(On::Valid),
 ];
 
 /// The best score of a run on its validation data.

@@ -15,11 +15,11 @@ use harmonium::sampling::{Clamp, Sampler};
 use harmonium::{Binarize, Dataset, Error, Model, exact};
 use ndarray::{Array2, Axis};
 
-const Q: usize = 3;
-const LABELS: LayerId = LayerId(1);
+pub(crate) const Q: usize = 3;
+pub(crate) const LABELS: LayerId = LayerId(1);
 
 /// Every machine under law with three classes beside its visible layer, all weights strong.
-fn machines() -> Vec<(String, Machine)> {
+pub(crate) fn machines() -> Vec<(String, Machine)> {
     let labelled = |(name, machine): (String, Machine)| {
         let machine = with_labels(&machine, Q).unwrap();
         let mut step = Moments::zeros(&machine);
@@ -37,7 +37,7 @@ fn inputs(machine: &Machine) -> Vec<LayerId> {
 }
 
 /// Some rows of data, and the state that holds them.
-fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
+pub(crate) fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
     let mut x = some_states(machine, n, 5);
     let mut values = Vec::new();
     for row in 0..n {

@@ -39,6 +39,7 @@ mod model_samples;
 mod model_scores;
 mod model_train;
 mod network;
+mod objectives;
 mod physics;
 mod posterior;
 mod reduce;
