@@ -4,6 +4,8 @@
 //! Values are stored unit by unit: `stride` numbers for each unit, of which the first `n`, one for each
 //! row of the batch, are meant. The incoming weights of a unit lie side by side.
 //!
+//! Units may be stored without their offset, $x = f(\cdot) - \mu$: one that is dropped is then at its mean.
+//!
 //! Dropout (Srivastava et al. 2014) compares 16 bits of a counter-based variate with a threshold, so that a
 //! unit is kept with probability `keep / 65536`, and the same mask can be drawn again on the way back.
 
@@ -57,45 +59,57 @@ impl Rows {
     }
 }
 
+/// Neighbouring units of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Units<'a> {
+    /// What each makes of its input.
+    pub activation: Activation,
+    /// What its values are stored without, for each unit; empty if nothing.
+    pub offset: &'a [f32],
+    /// Which of them are dropped.
+    pub dropout: Option<Dropout>,
+    /// The number of the first in its layer.
+    pub first: u32,
+}
+
+impl Units<'_> {
+    #[inline(always)]
+    fn offset(&self, k: usize) -> f32 {
+        if self.offset.is_empty() { 0.0 } else { self.offset[k] }
+    }
+}
+
 fast! {
-    /// Adds the bias of each unit, applies the activation, and drops what `dropout` says. The first unit
-    /// has number `first` in its layer.
+    /// Adds the bias of each unit, applies the activation, takes the offset away, and drops what is to be dropped.
     ///
     /// # Panics
     ///
     /// If there is not a bias for each unit.
-    pub fn activate[](
-        x: &mut [f32],
-        rows: Rows,
-        bias: &[f32],
-        activation: Activation,
-        dropout: Option<Dropout>,
-        first: u32,
-    ) = activate_portable;
+    pub fn activate[](x: &mut [f32], rows: Rows, bias: &[f32], units: Units<'_>) = activate_portable;
 }
 
 #[inline(always)]
-fn activate_portable(
-    x: &mut [f32],
-    rows: Rows,
-    bias: &[f32],
-    activation: Activation,
-    dropout: Option<Dropout>,
-    first: u32,
-) {
+fn activate_portable(x: &mut [f32], rows: Rows, bias: &[f32], units: Units<'_>) {
     rows.check();
     assert_eq!(x.len().div_ceil(rows.stride), bias.len(), "activate: a bias for each unit");
-    for ((unit, x), &b) in (first..).zip(x.chunks_mut(rows.stride)).zip(bias) {
-        let x = &mut x[..rows.n];
-        match activation {
-            Activation::Logistic => each(x, |x| 1.0 / (1.0 + exp_neg(x + b))),
-            Activation::Relu => each(x, |x| if x + b > 0.0 { x + b } else { 0.0 }),
-            Activation::Linear => each(x, |x| x + b),
+    for ((k, x), &b) in x.chunks_mut(rows.stride).enumerate().zip(bias) {
+        let (x, o, unit) = (&mut x[..rows.n], units.offset(k), units.first + low(k));
+        match units.activation {
+            Activation::Logistic => each(x, |x| 1.0 / (1.0 + exp_neg(x + b)) - o),
+            Activation::Relu => each(x, |x| if x + b > 0.0 { x + b - o } else { -o }),
+            Activation::Linear => each(x, |x| x + b - o),
         }
+        let dropout = units.dropout;
         if let Some(dropout) = dropout {
             drop_values(x, unit, dropout);
         }
     }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "no layer has more units than 32 bits count")]
+fn low(k: usize) -> u32 {
+    k as u32
 }
 
 /// Replaces every value, sixteen at a time; those that are left over in an array of their own.
@@ -161,42 +175,42 @@ fn drop_tile(x: &mut [f32; 64], words: [u32; 32], keep: u32) {
 
 fast! {
     /// Multiplies with the slope of the activation, given what came out of it. A unit that was dropped has
-    /// slope 0: logistic and rectified units show it by their value, linear ones are drawn again.
+    /// slope 0: logistic and rectified units without offsets show it by their value, others are drawn again.
     ///
     /// # Panics
     ///
     /// If there are not as many values as slopes are wanted for.
-    pub fn multiply_slopes[](
-        delta: &mut [f32],
-        x: &[f32],
-        rows: Rows,
-        activation: Activation,
-        dropout: Option<Dropout>,
-        first: u32,
-    ) = multiply_slopes_portable;
+    pub fn multiply_slopes[](delta: &mut [f32], x: &[f32], rows: Rows, units: Units<'_>)
+        = multiply_slopes_portable;
 }
 
 #[inline(always)]
-fn multiply_slopes_portable(
-    delta: &mut [f32],
-    x: &[f32],
-    rows: Rows,
-    activation: Activation,
-    dropout: Option<Dropout>,
-    first: u32,
-) {
+fn multiply_slopes_portable(delta: &mut [f32], x: &[f32], rows: Rows, units: Units<'_>) {
     rows.check();
     assert_eq!(delta.len(), x.len(), "multiply_slopes: a value for each slope");
-    let units = delta.chunks_mut(rows.stride).zip(x.chunks(rows.stride));
-    for (unit, (delta, x)) in (first..).zip(units) {
-        let (delta, x) = (&mut delta[..rows.n], &x[..rows.n]);
-        match (activation, dropout) {
-            (Activation::Logistic, _) => with(delta, x, |d, x| d * (x * (1.0 - x))),
-            (Activation::Relu, _) => with(delta, x, |d, x| if x > 0.0 { d } else { 0.0 }),
-            (Activation::Linear, Some(dropout)) => drop_values(delta, unit, dropout),
-            (Activation::Linear, None) => {}
+    let shown = units.offset.is_empty() && units.activation != Activation::Linear;
+    let all = delta.chunks_mut(rows.stride).zip(x.chunks(rows.stride));
+    for (k, (delta, x)) in all.enumerate() {
+        let (delta, x, o) = (&mut delta[..rows.n], &x[..rows.n], units.offset(k));
+        match units.activation {
+            Activation::Logistic => with(delta, x, |d, x| d * ((x + o) * (1.0 - (x + o)))),
+            Activation::Relu => with(delta, x, |d, x| if x + o > 0.0 { d } else { 0.0 }),
+            Activation::Linear => {}
+        }
+        if let Some(dropout) = units.dropout.filter(|_| !shown) {
+            drop_values(delta, units.first + low(k), dropout);
         }
     }
+}
+
+fast! {
+    /// `x - y`, number by number.
+    pub fn subtract[](x: &mut [f32], y: &[f32]) = subtract_portable;
+}
+
+#[inline(always)]
+fn subtract_portable(x: &mut [f32], y: &[f32]) {
+    with(x, y, |x, y| x - y);
 }
 
 #[inline(always)]

@@ -134,6 +134,10 @@ pub(crate) struct FinetuneSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input_dropout: Option<f64>,
+    /// Do not center the input and the hidden units
+    #[arg(long, help_heading = "Learning")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_center: bool,
     /// How much rows count: `even`, `balanced` over classes, or a factor for each class [default: even]
     #[arg(long, value_name = "even|balanced|X,…", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]

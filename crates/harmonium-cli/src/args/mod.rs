@@ -149,6 +149,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   harmonium convert runs/digits model.safetensors
   harmonium convert runs/digits parameters.json
+  harmonium convert runs/net net.onnx
   harmonium convert Grids_11.uai grid.safetensors
   harmonium convert ising:16,0.4 torus.uai
   harmonium convert faces.mat faces.npy --transpose")]
@@ -409,7 +410,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ConvertArgs {
     /// A model (file, run directory, UAI file, built-in machine), or data
     pub(crate) input: String,
-    /// A model as .safetensors, .json or .uai; data as .npy or .csv
+    /// A model as .safetensors, .json or .uai, a net as .onnx; data as .npy or .csv
     pub(crate) output: String,
     /// Replace a file that is there
     #[arg(long)]

@@ -19,6 +19,11 @@ fn dropout(keep: u32) -> Dropout {
     Dropout { stream: Stream::new(5), lane: 2, keep }
 }
 
+/// Units of a kind, with offsets or without.
+fn units(activation: Activation, offset: &[f32], dropout: Option<Dropout>) -> Units<'_> {
+    Units { activation, offset, dropout, first: 0 }
+}
+
 fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
@@ -26,19 +31,23 @@ fn bits(x: &[f32]) -> Vec<u32> {
 #[test]
 fn values_are_those_of_the_formulas() {
     for n in sizes() {
-        for units in FEW {
+        for units_ in FEW {
             let rows = Rows { n, stride: n + 3 };
-            let before = numbers(units * rows.stride, 1);
-            let bias = numbers(units, 2);
-            for activation in ALL {
+            let before = numbers(units_ * rows.stride, 1);
+            let bias = numbers(units_, 2);
+            let offsets = numbers(units_, 9);
+            for (activation, offset) in ALL.iter().flat_map(|&a| [(a, &[][..]), (a, &offsets[..])])
+            {
+                let of = units(activation, offset, None);
                 let mut x = before.clone();
-                activate(&mut x, rows, &bias, activation, None, 0);
+                activate(&mut x, rows, &bias, of);
                 let mut twin = before.clone();
-                activate_portable(&mut twin, rows, &bias, activation, None, 0);
+                activate_portable(&mut twin, rows, &bias, of);
                 assert_eq!(bits(&x), bits(&twin));
                 let mut slopes = before.clone();
-                multiply_slopes(&mut slopes, &x, rows, activation, None, 0);
-                for u in 0..units {
+                multiply_slopes(&mut slopes, &x, rows, of);
+                for u in 0..units_ {
+                    let o = offset.get(u).map_or(0.0, |o| f64::from(*o));
                     for r in 0..rows.stride {
                         let at = u * rows.stride + r;
                         if r >= n {
@@ -47,12 +56,12 @@ fn values_are_those_of_the_formulas() {
                             continue;
                         }
                         let input = f64::from(before[at] + bias[u]);
-                        let expected = reference(activation, input);
-                        assert!((f64::from(x[at]) - expected).abs() < 1e-6 * (1.0 + input.abs()));
-                        let y = f64::from(x[at]);
+                        let expected = reference(activation, input) - o;
+                        assert!((f64::from(x[at]) - expected).abs() < 1e-6 * (2.0 + input.abs()));
+                        let y = f64::from(x[at]) + o;
                         let slope = match activation {
                             Activation::Logistic => y * (1.0 - y),
-                            Activation::Relu => f64::from(u8::from(y > 0.0)),
+                            Activation::Relu => f64::from(u8::from(input > 0.0)),
                             Activation::Linear => 1.0,
                         };
                         let expected = f64::from(before[at]) * slope;
@@ -70,26 +79,28 @@ fn values_are_those_of_the_formulas() {
 /// Units are dropped as often as they should be, alike in whatever pieces, and their slope is 0.
 #[test]
 fn dropout_keeps_its_share() {
-    let (units, n) = (500, 100);
+    let (n_units, n) = (500, 100);
     let rows = Rows { n, stride: 112 };
     for keep in [KEEP_ALL / 2, 52429, 1, KEEP_ALL] {
-        let mut x = vec![1.0; units * rows.stride];
+        let mut x = vec![1.0; n_units * rows.stride];
         drop_units(&mut x, rows, dropout(keep), 0);
         let kept: usize = x.chunks(112).map(|x| x[..n].iter().filter(|x| **x == 1.0).count()).sum();
-        let (p, total) = (f64::from(keep) / 65536.0, (units * n) as f64);
+        let (p, total) = (f64::from(keep) / 65536.0, (n_units * n) as f64);
         let sd = (p * (1.0 - p) * total).sqrt();
         assert!((kept as f64 - p * total).abs() <= 5.0 * sd + 1e-9, "{keep}: {kept}");
-        let mut pieces = vec![1.0; units * rows.stride];
+        let mut pieces = vec![1.0; n_units * rows.stride];
         for (first, piece) in (0..).step_by(7).zip(pieces.chunks_mut(7 * rows.stride)) {
             drop_units(piece, rows, dropout(keep), first);
         }
         assert_eq!(x, pieces);
-        for activation in ALL {
-            let (bias, input) = (vec![0.5; units], vec![1.0; units * rows.stride]);
+        let offsets = vec![0.25; n_units];
+        for (activation, offset) in ALL.iter().flat_map(|&a| [(a, &[][..]), (a, &offsets[..])]) {
+            let (bias, input) = (vec![0.5; n_units], vec![1.0; n_units * rows.stride]);
+            let of = units(activation, offset, Some(dropout(keep)));
             let mut y = input.clone();
-            activate(&mut y, rows, &bias, activation, Some(dropout(keep)), 0);
+            activate(&mut y, rows, &bias, of);
             let mut slopes = input.clone();
-            multiply_slopes(&mut slopes, &y, rows, activation, Some(dropout(keep)), 0);
+            multiply_slopes(&mut slopes, &y, rows, of);
             for (at, x) in x.iter().enumerate().filter(|(at, _)| at % rows.stride < n) {
                 assert_eq!(*x == 0.0, y[at] == 0.0);
                 assert_eq!(*x == 0.0, slopes[at] == 0.0);
@@ -170,6 +181,14 @@ fn steps_descend() {
             assert!((f64::from(w[i]) - f64::from(w0[i]) - update).abs() < 2e-6);
         }
     }
+}
+
+#[test]
+fn numbers_are_subtracted() {
+    let (before, y) = (numbers(37, 8), numbers(37, 9));
+    let mut x = before.clone();
+    subtract(&mut x, &y);
+    assert!((0..37).all(|i| x[i].to_bits() == (before[i] - y[i]).to_bits()));
 }
 
 #[test]

@@ -96,6 +96,22 @@ pub(crate) fn hidden_values(
     Ok(values)
 }
 
+/// The mean of the input and of every hidden unit over some rows, spread over all.
+pub(super) fn means(network: &Network, rows: &NetworkRows<'_>, most: usize) -> Vec<Vec<f32>> {
+    let parameters = Parameters::new(network, Keeps::ALL, &[]);
+    let (n_rows, hidden) = (rows.data().n_rows(), network.layers().len() - 1);
+    let n = n_rows.min(most);
+    let numbers: Vec<u32> =
+        (0..n).map(|k| u32::try_from(k * n_rows / n).unwrap_or(u32::MAX)).collect();
+    let (mut passes, mut batch) = (Passes::new(&parameters, n, false), rows.batch());
+    rows.load(&mut batch, &numbers);
+    passes.start(n, |at, out| rows.input_into(&batch, at, numbers[at], out));
+    passes.up(&parameters, hidden, None);
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    let single = |means: Vec<f64>| means.into_iter().map(|m| m as f32).collect();
+    passes.means(hidden).into_iter().map(single).collect()
+}
+
 /// Sends all rows up through the first layers and shows each piece to `look`.
 fn each_piece(
     network: &Network,
@@ -104,7 +120,7 @@ fn each_piece(
     listener: &mut dyn Listener,
     mut look: impl FnMut(&Passes, &crate::machine::Batch, &[u32]),
 ) -> Result<(), Error> {
-    let parameters = Parameters::new(network, Keeps::ALL);
+    let parameters = Parameters::new(network, Keeps::ALL, &[]);
     let n_rows = rows.data().n_rows();
     let mut passes = Passes::new(&parameters, PIECE.min(n_rows), false);
     let mut batch = rows.batch();

@@ -7,8 +7,13 @@
 //!       W_l moves against x_{l-1}ᵀ δ_l + λ W_l once δ_{l-1} is known; norms above c are cut back to c
 //! ```
 //!
+//! Where units are centered, $x_l$ is stored without the mean $\mu_l$ that it had at the start, and so is what is dropped: weights
+//! learn from what differs between rows, which logistic units that are on half of the time badly need (LeCun et al. 1998, section
+//! 4.3; Montavon & Müller 2012).
+//!
 //! The shares of the rows of a batch sum to 1: those of weights per sample and per class.
 
+use super::answers::means;
 use super::memory::{LayerStep, Memory};
 use super::parameters::Parameters;
 use super::passes::{Dropping, Passes};
@@ -17,7 +22,7 @@ use super::rows::{NetworkRows, RowRoom};
 use crate::error::Error;
 use crate::estimators::Snapshot;
 use crate::machine::Batch;
-use crate::models::{Body, Loss, Network};
+use crate::models::{Body, Dense, Loss, Network};
 use crate::optim::Progress;
 use crate::random::Stream;
 use crate::training::{Checkpoint, Learner, StepReport, Watched};
@@ -30,6 +35,11 @@ mod purpose {
     pub(super) const ORDER: u64 = 1;
     pub(super) const DROPOUT: u64 = 20;
 }
+
+/// Rows whose means are the offsets.
+const CENTERED_BY: usize = 1000;
+/// Under which name a checkpoint holds the offsets, from the input upwards.
+const OFFSET: &str = "offset";
 
 /// Learns one net from one set of rows.
 #[derive(Debug)]
@@ -64,6 +74,17 @@ impl<'d> NetworkLearner<'d> {
     /// If a setting is out of range, or the rows do not say what is to be answered.
     pub fn new(network: Network, rows: NetworkRows<'d>, plan: &NetworkPlan) -> Result<Self, Error> {
         plan.check()?;
+        let offsets = if plan.center { means(&network, &rows, CENTERED_BY) } else { Vec::new() };
+        Self::with_offsets(network, rows, plan, offsets)
+    }
+
+    /// The same with offsets that are known.
+    fn with_offsets(
+        network: Network,
+        rows: NetworkRows<'d>,
+        plan: &NetworkPlan,
+        offsets: Vec<Vec<f32>>,
+    ) -> Result<Self, Error> {
         if plan.layer_rates.len() > network.layers().len() {
             let (name, value) = ("layer-rates", format!("{} factors", plan.layer_rates.len()));
             return Err(Error::Setting {
@@ -75,7 +96,7 @@ impl<'d> NetworkLearner<'d> {
         let rows = rows.known()?;
         let weights = row_weights(&rows, &plan.class_weights, network.n_outputs())?;
         let keeps = plan.keeps();
-        let parameters = Parameters::new(&network, keeps);
+        let parameters = Parameters::new(&network, keeps, &offsets);
         let batch_rows = plan.batch.min(rows.data().n_rows());
         let mut learner = Self {
             memory: Memory::new(plan, &parameters),
@@ -117,7 +138,14 @@ impl<'d> NetworkLearner<'d> {
                 found: format!("found that of a {}", checkpoint.body.kind()),
             });
         };
-        let mut learner = Self::new(network.clone(), rows, plan)?;
+        plan.check()?;
+        let mut offsets = Vec::new();
+        for (l, n) in centered(network).into_iter().enumerate().filter(|_| plan.center) {
+            let stored = checkpoint.state.get(&format!("{OFFSET}.{l}"), n)?;
+            #[expect(clippy::cast_possible_truncation, reason = "they were single precision")]
+            offsets.push(stored.iter().map(|x| *x as f32).collect());
+        }
+        let mut learner = Self::with_offsets(network.clone(), rows, plan, offsets)?;
         let optimizer = checkpoint.state.nested("optimizer");
         learner.memory.import(&learner.network, &learner.parameters, &optimizer)?;
         (learner.epoch, learner.batches_done) = (checkpoint.epoch, checkpoint.batches_done);
@@ -249,6 +277,11 @@ impl Learner for NetworkLearner<'_> {
     fn checkpoint(&self) -> Checkpoint {
         let mut state = Snapshot::default();
         state.nest("optimizer", self.memory.export(&self.network, &self.parameters));
+        let hidden = self.parameters.layers.iter().map(|l| &l.offset);
+        let offsets = [&self.parameters.input_offset].into_iter().chain(hidden);
+        for (l, offset) in offsets.enumerate().filter(|(_, offset)| !offset.is_empty()) {
+            state.insert(format!("{OFFSET}.{l}"), offset.iter().map(|x| f64::from(*x)).collect());
+        }
         Checkpoint {
             body: self.body(),
             stage: None,
@@ -276,6 +309,12 @@ impl Learner for NetworkLearner<'_> {
         let rows = self.plan.batch.min(self.rows.data().n_rows());
         self.parameters.layers.iter().any(|layer| Passes::is_parallel(layer, rows))
     }
+}
+
+/// Entries of the input and of each hidden layer.
+fn centered(network: &Network) -> Vec<usize> {
+    let hidden = network.layers().iter().map(Dense::len);
+    [network.n_inputs()].into_iter().chain(hidden).take(network.layers().len()).collect()
 }
 
 /// How much each row counts: its own weight times that of its class.

@@ -22,20 +22,27 @@ pub(super) struct LayerParameters {
     /// From the weights into one unit to those into the next.
     pub(super) stride: usize,
     pub(super) weights: Vec<f32>,
+    /// $b + W\mu$: what a unit receives where all units below are at their offsets.
     pub(super) bias: Vec<f32>,
+    /// What the values of its units are stored without; empty if nothing.
+    pub(super) offset: Vec<f32>,
 }
 
 /// All layers, with weights as they are while units are dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Parameters {
     pub(super) layers: Vec<LayerParameters>,
+    /// What the input is stored without; empty if nothing.
+    pub(super) input_offset: Vec<f32>,
     keeps: Keeps,
 }
 
 impl Parameters {
-    /// The numbers of a net, its weights divided by the probability of keeping the units below.
+    /// The numbers of a net, its weights divided by the probability of keeping the units below. Values are stored
+    /// without `offsets`, those of the input first; none if it is empty.
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
-    pub(super) fn new(network: &Network, keeps: Keeps) -> Self {
+    pub(super) fn new(network: &Network, keeps: Keeps, offsets: &[Vec<f32>]) -> Self {
+        let offset = |l: usize| offsets.get(l).cloned().unwrap_or_default();
         let of = |(l, dense): (usize, &Dense)| {
             let (n_below, n_units) = dense.weights.shape();
             let (stride, keep) = (stride(n_below), keeps.probability_below(l));
@@ -45,17 +52,23 @@ impl Parameters {
                     weights[j * stride + i] = (w / keep) as f32;
                 }
             }
-            let bias = dense.bias.iter().map(|b| *b as f32).collect();
+            let mut bias = dense.bias.clone();
+            for (i, mu) in offset(l).iter().enumerate() {
+                let row = bias.iter_mut().zip(dense.weights.row(i));
+                row.for_each(|(b, w)| *b += f64::from(*mu) * w);
+            }
             LayerParameters {
                 activation: dense.activation.kernel(),
                 n_below,
                 n_units,
                 stride,
                 weights,
-                bias,
+                bias: bias.into_iter().map(|b| b as f32).collect(),
+                offset: offset(l + 1),
             }
         };
-        Self { layers: network.layers().iter().enumerate().map(of).collect(), keeps }
+        let layers = network.layers().iter().enumerate().map(of).collect();
+        Self { layers, input_offset: offset(0), keeps }
     }
 
     /// Writes the numbers back into the net they came from: weights for use without dropout.
@@ -65,6 +78,11 @@ impl Parameters {
             let keep = self.keeps.probability_below(l);
             write_matrix(from, &from.weights, keep, &mut to.weights);
             to.bias.iter_mut().zip(&from.bias).for_each(|(t, b)| *t = f64::from(*b));
+            let below = if l == 0 { &self.input_offset } else { &self.layers[l - 1].offset };
+            for (i, mu) in below.iter().enumerate() {
+                let row = to.bias.iter_mut().zip(to.weights.row(i));
+                row.for_each(|(b, w)| *b -= f64::from(*mu) * w);
+            }
         }
     }
 

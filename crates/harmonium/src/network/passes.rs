@@ -9,7 +9,8 @@ use super::parameters::{LayerParameters, Parameters, TILE, stride};
 use super::plan::Keeps;
 use crate::models::Loss;
 use harmonium_kernels::neurons::{
-    Activation, Dropout, KEEP_ALL, Rows, activate, drop_units, multiply_slopes, softmax,
+    Activation, Dropout, KEEP_ALL, Rows, Units, activate, drop_units, multiply_slopes, softmax,
+    subtract,
 };
 use harmonium_kernels::random::Stream;
 use harmonium_kernels::real::{View, multiply_into};
@@ -84,6 +85,19 @@ impl Passes {
         &self.values[l]
     }
 
+    /// The mean of every number that comes in, and of every unit of the first layers, over the rows of the batch.
+    pub(super) fn means(&self, n_layers: usize) -> Vec<Vec<f64>> {
+        let n = self.rows.n.max(1) as f64;
+        let mut input = vec![0.0; self.n_inputs];
+        for row in self.input.chunks_exact(self.input_stride.max(1)).take(self.rows.n) {
+            input.iter_mut().zip(row).for_each(|(m, x)| *m += f64::from(*x) / n);
+        }
+        let mean = |x: &[f32]| x[..self.rows.n].iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+        let layers = self.values.iter().take(n_layers);
+        let layers = layers.map(|values| values.chunks_exact(self.rows.stride).map(mean).collect());
+        [input].into_iter().chain(layers).collect()
+    }
+
     /// Whether a product of a layer is worth several threads.
     pub(super) fn is_parallel(layer: &LayerParameters, n_rows: usize) -> bool {
         layer.n_below * layer.n_units * n_rows > WORTH_THREADS && layer.n_units > TILE
@@ -97,6 +111,11 @@ impl Passes {
         dropping: Option<Dropping>,
     ) {
         let (rows, input_stride) = (self.rows, self.input_stride);
+        if !parameters.input_offset.is_empty() {
+            for row in self.input.chunks_exact_mut(input_stride.max(1)).take(rows.n) {
+                subtract(&mut row[..self.n_inputs], &parameters.input_offset);
+            }
+        }
         if let Some(dropout) = dropping.and_then(|d| d.below(0)) {
             let of_input = Rows { n: self.n_inputs, stride: input_stride };
             drop_units(&mut self.input[..rows.n * input_stride], of_input, dropout, 0);
@@ -118,7 +137,7 @@ impl Passes {
                 let w = (weights, View::strided(bias.len(), layer.n_below, layer.stride));
                 let out = View::strided(bias.len(), rows.n, rows.stride);
                 multiply_into((x, out), w, (below.values, below.view.transposed()));
-                activate(x, rows, bias, layer.activation, dropout, first_unit(tile));
+                activate(x, rows, bias, units(layer, dropout, tile));
             });
         }
     }
@@ -135,7 +154,9 @@ impl Passes {
                     // A bias was added before.
                     let n = units.len();
                     for x in x.chunks_exact_mut(rows.stride).take(n) {
-                        activate(x, rows, &[0.0], Activation::Logistic, None, 0);
+                        let activation = Activation::Logistic;
+                        let units = Units { activation, offset: &[], dropout: None, first: 0 };
+                        activate(x, rows, &[0.0], units);
                     }
                 }
                 Loss::Squared => {}
@@ -181,7 +202,7 @@ impl Passes {
     /// The slopes of the units below layer `l`.
     fn send_down(&mut self, l: usize, parameters: &Parameters, dropout: Option<Dropout>) {
         let rows = self.rows;
-        let (layer, activation) = (&parameters.layers[l], parameters.layers[l - 1].activation);
+        let (layer, lower_layer) = (&parameters.layers[l], &parameters.layers[l - 1]);
         let (lower, upper) = self.deltas.split_at_mut(l);
         let delta = (&upper[0][..], View::strided(layer.n_units, rows.n, rows.stride));
         let wide = layer.n_below * layer.n_units * rows.n > WORTH_THREADS && layer.n_below > TILE;
@@ -195,13 +216,20 @@ impl Passes {
             let w = View::strided(layer.n_units, n, layer.stride).transposed();
             let out = View::strided(n, rows.n, rows.stride);
             multiply_into((below, out), (&layer.weights[tile * TILE..], w), delta);
-            multiply_slopes(below, values, rows, activation, dropout, first_unit(tile));
+            multiply_slopes(below, values, rows, units(lower_layer, dropout, tile));
         });
     }
 }
 
-fn first_unit(tile: usize) -> u32 {
-    u32::try_from(tile * TILE).unwrap_or(u32::MAX)
+/// The units of a tile.
+fn units(layer: &LayerParameters, dropout: Option<Dropout>, tile: usize) -> Units<'_> {
+    let (start, n) = (tile * TILE, layer.offset.len());
+    Units {
+        activation: layer.activation,
+        offset: &layer.offset[start.min(n)..(start + TILE).min(n)],
+        dropout,
+        first: u32::try_from(start).unwrap_or(u32::MAX),
+    }
 }
 
 /// The values below a layer, a row for each row of the batch.

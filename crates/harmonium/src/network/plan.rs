@@ -108,6 +108,9 @@ pub struct NetworkPlan {
     pub input_dropout: f64,
     /// How much the rows of each class count.
     pub class_weights: ClassWeights,
+    /// Whether the input and the hidden units are centered: weights learn from what differs from the mean, and a
+    /// unit that is dropped is at its mean.
+    pub center: bool,
 }
 
 impl Default for NetworkPlan {
@@ -126,6 +129,7 @@ impl Default for NetworkPlan {
             dropout: 0.0,
             input_dropout: 0.0,
             class_weights: ClassWeights::Even,
+            center: true,
         }
     }
 }
@@ -139,7 +143,7 @@ impl NetworkPlan {
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
-    pub const KEYS: [&'static str; 13] = [
+    pub const KEYS: [&'static str; 14] = [
         "seed",
         "epochs",
         "batch",
@@ -153,6 +157,7 @@ impl NetworkPlan {
         "dropout",
         "input-dropout",
         "class-weights",
+        "center",
     ];
 
     /// Whether every setting is in its range.

@@ -147,6 +147,7 @@ fn one_step(batch: usize) -> NetworkPlan {
         learning_rate: 1.0,
         decay: Schedule::Constant(1.0),
         momentum: Schedule::Constant(0.0),
+        center: false,
         ..NetworkPlan::default()
     }
 }
@@ -352,6 +353,51 @@ fn slopes_under_dropout_are_those_of_the_masked_net() {
     }
 }
 
+/// Centered, weights move while a unit keeps what it receives at the mean of the units below: slopes are those along
+/// $W_{ij}$ with $b_j$ moved by $-\mu_i$, and the net that comes out is the one that went in.
+#[test]
+fn centered_slopes_keep_what_units_receive_at_the_mean() {
+    for activation in [Activation::Logistic, Activation::Relu, Activation::Linear] {
+        let sizes = [4, 5, 3, 3];
+        let network = net(&sizes, activation, Target::Classes, 14);
+        let given = given(&network, 7);
+        let plan = NetworkPlan { center: true, ..one_step(7) };
+        let rows_ = rows(&network, &given.data, None);
+        let mut learner = NetworkLearner::new(network.clone(), rows_, &plan).unwrap();
+        for (a, b) in learner.network().layers().iter().zip(network.layers()) {
+            let numbers = |l: &Dense| [l.weights.entries(), &l.bias].concat();
+            for (a, b) in numbers(a).iter().zip(numbers(b)) {
+                assert_close(*a, b, 1e-6, "the same net");
+            }
+        }
+        learner.step().unwrap();
+        let state = learner.checkpoint().state;
+        let offsets: Vec<Vec<f64>> =
+            (0..3).map(|l| state.get(&format!("offset.{l}"), sizes[l]).unwrap().to_vec()).collect();
+        assert!(offsets.iter().flatten().any(|mu| mu.abs() > 0.1));
+        for i in 0..4 {
+            let mean = given.inputs.iter().map(|x| x[i]).sum::<f64>() / 7.0;
+            assert_close(offsets[0][i], mean, 1e-6, "the mean of the input");
+        }
+        let loss =
+            |n: &Network| plain_loss(n, &given.inputs, &given.outputs, &[1.0 / 7.0; 7], None, 0.0);
+        for l in 0..3 {
+            let (n_below, n) = (sizes[l], sizes[l + 1]);
+            for (k, found) in slopes(&learner, &network, l).iter().enumerate() {
+                let by = |h: f64| {
+                    let there = moved(&network, l, k, h);
+                    if k >= n_below * n {
+                        return loss(&there);
+                    }
+                    loss(&moved(&there, l, n_below * n + k % n, -h * offsets[l][k / n]))
+                };
+                let expected = (by(1e-5) - by(-1e-5)) / 2e-5;
+                assert_close(*found, expected, 1e-6, &format!("{activation:?}, layer {l}, {k}"));
+            }
+        }
+    }
+}
+
 /// A linear net has, on average over masks, the output that it has without them: dropping and dividing by the
 /// probability of keeping belong together. The slope of an output bias is the mean of output minus target.
 #[test]
@@ -359,6 +405,7 @@ fn dropout_keeps_the_mean_of_a_linear_net() {
     let network = net(&[6, 8, 2], Activation::Linear, Target::Values, 12);
     let given = given(&network, 5);
     let slope = |plan: &NetworkPlan| {
+        let plan = &NetworkPlan { center: plan.seed % 2 == 1, ..plan.clone() };
         let rows = rows(&network, &given.data, given.targets.as_ref());
         let mut learner = NetworkLearner::new(network.clone(), rows, plan).unwrap();
         learner.step().unwrap();

@@ -91,6 +91,7 @@ impl Asked {
         table
             .extend(given.into_iter().filter(|(key, _)| NetworkPlan::KEYS.contains(&key.as_str())));
         table.insert("seed".into(), plan::number(self.seed)?);
+        table.insert("center".into(), (!self.settings.no_center).into());
         let plan: NetworkPlan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
             Failure::new(
                 format!("a setting is out of range: {}", e.message()),
@@ -173,7 +174,9 @@ pub(crate) fn resolved(
 ) -> Result<Table, Failure> {
     let mut table = plan::as_table(&asked.settings)?;
     table.extend(plan::as_table(reading)?);
-    table.extend(plan::as_table(plan_)?);
+    let mut planned = plan::as_table(plan_)?;
+    planned.remove("center");
+    table.extend(planned);
     table.insert("model".into(), NETWORK.into());
     table.insert("from".into(), asked.from.clone().unwrap_or_default().into());
     table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
