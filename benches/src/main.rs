@@ -17,6 +17,7 @@ mod exact;
 mod gibbs;
 mod instructions;
 mod machine;
+mod mnist_table;
 mod peers;
 mod precision;
 mod products;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         ["reproduce", "dbm-start"] => dbm_start::run(),
         ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "encoder"] => encoder::run(),
+        ["reproduce", "mnist-table", ref words @ ..] => mnist_table::run(words),
         ["reproduce", "precision"] => precision::run(),
         ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
         ["reproduce", "shifter"] => shifter::run(),
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
              reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
-             dbm-start, dbn, encoder, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
+             dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
              three-ways, tracking"
             .into()),
     };

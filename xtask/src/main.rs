@@ -37,7 +37,8 @@ const HELP: &str = "usage:
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
                                 coverage [--family NAME] [--quick] [--each] [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
-                                no-silent-failure, precision, ptt, sampling, shifter,
+                                mnist-table [--row NAME] [--epochs N] [--validate]
+                                [--write], no-silent-failure, precision, ptt, sampling, shifter,
                                 tempered, three-ways, tracking
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean

@@ -115,6 +115,16 @@ pub(crate) fn config(path: &str) -> Result<Table, Failure> {
 
 /// Reads a table and refuses keys that are not flags.
 pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
+    parse_as(text, path, &all_flags(), &OWN_KEYS)
+}
+
+/// The same for the flags of another command, and keys of its own.
+pub(crate) fn parse_as(
+    text: &str,
+    path: &str,
+    flags: &Command,
+    own: &[&str],
+) -> Result<Table, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
         Failure::new(
@@ -122,7 +132,7 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
             "a key is written `epochs = 20`",
         )
     })?;
-    let known = known_keys();
+    let known = known_keys(flags, own);
     if let Some(key) = table.keys().find(|k| !known.contains(k.as_str())) {
         return Err(Failure::new(
             format!("`{path}` has a key `{key}`, which no flag has"),
@@ -137,11 +147,10 @@ fn all_flags() -> Command {
     DataArgs::augment_args(TrainSettings::augment_args(Command::new("train")))
 }
 
-fn known_keys() -> BTreeSet<String> {
-    let command = all_flags();
+fn known_keys(command: &Command, own: &[&str]) -> BTreeSet<String> {
     let flags = command.get_arguments().filter_map(|a| a.get_long().map(str::to_owned));
     let flags = flags.filter(|f| !NOT_SETTINGS.contains(&f.as_str()));
-    flags.chain(OWN_KEYS.map(str::to_owned)).collect()
+    flags.chain(own.iter().map(|&key| key.to_owned())).collect()
 }
 
 /// Flags over the configuration file.
@@ -160,7 +169,7 @@ pub(crate) fn merge(mut config: Table, mut flags: Table) -> Table {
 
 /// The merged table with its types.
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
-    check_words(table)?;
+    check_words(table, &all_flags())?;
     let OwnSettings { data, seed, precision, .. } = read_as(table)?;
     Ok(Asked { data, seed, precision, settings: read_as(table)?, reading: read_as(table)? })
 }
@@ -176,7 +185,7 @@ struct OwnSettings {
 }
 
 /// The table as settings of one sort; a value of the wrong type is named with its key.
-fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
+pub(crate) fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
     let read = |table: Table| Value::Table(table).try_into::<T>();
     read(table.clone()).map_err(|error| {
         let alone = |(key, value): &(&String, &Value)| {
@@ -191,8 +200,8 @@ fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
 }
 
 /// Settings that are one of a few words must be one of them, in a file as on the command line.
-fn check_words(table: &Table) -> Result<(), Failure> {
-    for flag in all_flags().get_arguments() {
+pub(crate) fn check_words(table: &Table, flags: &Command) -> Result<(), Failure> {
+    for flag in flags.get_arguments() {
         let words = flag.get_possible_values();
         let Some((key, value)) = flag.get_long().and_then(|key| table.get_key_value(key)) else {
             continue;
@@ -277,6 +286,9 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));
     }
+    if settings.objective.as_deref().is_some_and(|o| o != "generative") && model == "dbn" {
+        return Err(belongs("objective", "rbm"));
+    }
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
     }
@@ -346,7 +358,10 @@ pub(crate) const AUTO: &str = "auto";
 
 /// What is measured.
 pub(crate) fn watch(asked: &Asked) -> Watch {
+    let classifies = asked.settings.objective.as_deref().is_some_and(|o| o != "generative");
     match asked.settings.watch.as_deref() {
+        // Where classes are what counts, a likelihood is not what a run is judged by.
+        None if classifies => Watch::None,
         Some("none") => Watch::None,
         Some("pseudo") => Watch::Pseudo,
         _ => Watch::Likelihood,
@@ -481,7 +496,7 @@ pub(crate) fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure>
         .map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
 }
 
-fn number(n: u64) -> Result<Value, Failure> {
+pub(crate) fn number(n: u64) -> Result<Value, Failure> {
     let n = i64::try_from(n).map_err(|_| {
         Failure::new(format!("{n} is too large for a setting"), "choose a number below 2^63")
     })?;

@@ -138,6 +138,14 @@ pub enum Error {
         /// Classes of the labels.
         found: usize,
     },
+    /// Targets of another shape than the data and the outputs of a net.
+    #[error("the targets are {}x{}, expected {} rows of {} values", found.0, found.1, expected.0, expected.1)]
+    TargetShape {
+        /// Rows of the data, and outputs of the net.
+        expected: (usize, usize),
+        /// Rows and columns of the targets.
+        found: (usize, usize),
+    },
     /// A value the units cannot take.
     #[error("{units} units of layer `{layer}` cannot hold {value} (row {row}, column {column})")]
     Value {
@@ -173,6 +181,14 @@ pub enum Error {
     /// Classes of a model that has none.
     #[error("the model has learned no labels, so it cannot tell classes")]
     NoLabels,
+    /// A question about the distribution of a feed-forward net.
+    #[error(
+        "this model is a feed-forward net: it tells classes and values, and has no distribution to sample or score"
+    )]
+    NoDistribution,
+    /// Labels that are all alike.
+    #[error("the labels are all of one class")]
+    OneClass,
     /// Features of a hidden layer that is not there.
     #[error("the model has no hidden layer `{name}`; its hidden layers: {layers}")]
     NoHidden {
@@ -457,6 +473,9 @@ impl Error {
             Self::Classes { .. } => {
                 "number the classes from 0 as the model does, or train a model with all of them"
             }
+            Self::TargetShape { .. } => {
+                "targets have a row for each row of the data, and a column for each output"
+            }
             Self::Value { units: "binary", .. } => {
                 "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`"
             }
@@ -488,6 +507,12 @@ impl Error {
             }
             Self::NoLabels => {
                 "train it with `--labels FILE`, `--label-column NAME|N` or `--labelled`"
+            }
+            Self::NoDistribution => {
+                "ask the machine it was made of, or use `harmonium classify` and `harmonium features`"
+            }
+            Self::OneClass => {
+                "labels that never differ say nothing: give labels of several classes"
             }
             Self::NoClass { classes, .. } if classes == "none" => {
                 "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"

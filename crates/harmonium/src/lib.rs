@@ -21,7 +21,7 @@
 //!
 //! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`graph`], [`models`],
 //! [`schema`], [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
-//! [`evaluation`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
+//! [`evaluation`], [`network`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
 //! checks it.
 
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ pub mod machine;
 pub mod model;
 pub mod models;
 pub mod moments;
+pub mod network;
 pub mod optim;
 pub mod progress;
 pub mod run;

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub(crate) mod data;
+pub(crate) mod finetune;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -8,6 +9,7 @@ use crate::render;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
+use finetune::FinetuneArgs;
 use harmonium::engine::Arithmetic;
 use std::str::FromStr;
 use train::TrainCommand;
@@ -101,6 +103,12 @@ pub(crate) enum Command {
         after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits"
     )]
     Train(Box<TrainCommand>),
+    /// Make a net of a model, or of random weights, and train it to tell classes
+    #[command(after_help = "Examples:
+  harmonium finetune runs/digits digits --out runs/net
+  harmonium finetune runs/dbm train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --dropout 0.5 --input-dropout 0.2 --max-norm 3 --out runs/net
+  harmonium finetune none digits --hidden 200,200 --epochs 50 --out runs/plain")]
+    Finetune(Box<FinetuneArgs>),
     /// Draw samples from a model
     #[command(after_help = "Examples:
   harmonium sample runs/digits --n 100 --out samples.png
@@ -111,7 +119,7 @@ pub(crate) enum Command {
   harmonium complete runs/survey answers.csv --out filled.csv
   harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
     Complete(CompleteArgs),
-    /// The class of each row, by a model that learned labels
+    /// The class of each row, by a fine-tuned net or a model that learned labels
     #[command(after_help = "Examples:
   harmonium classify runs/digits digits
   harmonium classify runs/mnist t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --out classes.csv")]
@@ -142,6 +150,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   harmonium convert runs/digits model.safetensors
   harmonium convert runs/digits parameters.json
+  harmonium convert runs/net net.onnx
   harmonium convert Grids_11.uai grid.safetensors
   harmonium convert ising:16,0.4 torus.uai
   harmonium convert faces.mat faces.npy --transpose")]
@@ -297,8 +306,17 @@ pub(crate) struct ClassifyArgs {
     /// The class of each row, to compare with [default: the labels of the data, where it has any]
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
-    /// auto is exact where that is affordable, else mean-field, for a DBN recognition; ais has error bars
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition"])]
+    /// What is to be answered, to compare with, for nets that learned tags or values
+    #[arg(long, value_name = "DATA")]
+    pub(crate) targets: Option<String>,
+    /// The variable of a .mat or .npz file that holds the targets
+    #[arg(long, value_name = "NAME", requires = "targets")]
+    pub(crate) targets_variable: Option<String>,
+    /// Each row of the targets packs N bits into bytes
+    #[arg(long, value_name = "N", requires = "targets")]
+    pub(crate) targets_packed_bits: Option<usize>,
+    /// auto is exact where that is affordable, else mean-field, for a DBN recognition, for a net the net; ais has error bars
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition", "network"])]
     pub(crate) method: String,
     /// Draws of the recognition distribution for each row of a DBN
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -444,7 +462,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ConvertArgs {
     /// A model (file, run directory, UAI file, built-in machine), or data
     pub(crate) input: String,
-    /// A model as .safetensors, .json or .uai; data as .npy or .csv
+    /// A model as .safetensors, .json or .uai, a net as .onnx; data as .npy or .csv
     pub(crate) output: String,
     /// Replace a file that is there
     #[arg(long)]

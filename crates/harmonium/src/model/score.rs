@@ -299,6 +299,7 @@ impl Model {
                 self.score_machine(machine, &feed, scoring, listener)?
             }
             Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener)?,
+            Body::Network(_) => return Err(Error::NoDistribution),
         }
         .in_units(data);
         score.baseline = match score.method {

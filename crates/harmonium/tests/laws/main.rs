@@ -38,6 +38,8 @@ mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
+mod network;
+mod objectives;
 mod physics;
 mod posterior;
 mod reduce;
