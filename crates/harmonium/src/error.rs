@@ -217,6 +217,22 @@ pub enum Error {
         /// Binary logarithm of what is allowed.
         limit: f64,
     },
+    /// An iteration that found no fixed point.
+    #[error(
+        "{method} does not converge on these {n_units} units: none of {starts} starts settled within {sweeps} sweeps (the least change was {change:.1e})"
+    )]
+    NotConverged {
+        /// What was iterated.
+        method: &'static str,
+        /// How often it was started.
+        starts: usize,
+        /// Sweeps of the longest start.
+        sweeps: usize,
+        /// What still moved at the end, in the start where least did.
+        change: f64,
+        /// Units that are free.
+        n_units: usize,
+    },
     /// The energy is unbounded below, so no distribution exists.
     #[error(
         "log Z diverges: the coupled Gaussian units have no positive precision \
@@ -461,6 +477,12 @@ impl Error {
             Self::Shape { .. } => "build it from the same machine",
             Self::TooManyTerms { .. } => {
                 "estimate instead: `--method ais` for log Z, or `--rule pcd` to train"
+            }
+            Self::NotConverged { method: "TAP", .. } => {
+                "TAP is for many weak couplings; `--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
+            Self::NotConverged { .. } => {
+                "`--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
             }
             Self::Diverges { .. } => {
                 "weaken the couplings between Gaussian units, or raise their precision"

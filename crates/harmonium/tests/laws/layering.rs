@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "error",
     "progress",
     "units",
@@ -15,6 +15,7 @@ const ORDER: [&str; 18] = [
     "moments",
     "sampling",
     "exact",
+    "inference",
     "estimators",
     "optim",
     "training",
