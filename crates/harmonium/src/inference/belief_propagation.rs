@@ -9,7 +9,7 @@
 
 use super::fixed_points::{FixedPoints, Iteration, search};
 use super::flat::Flat;
-use super::messages::Channels;
+use super::messages::{Channels, Rule};
 use crate::error::Error;
 use crate::graph::{Marginals, Pairwise};
 use crate::progress::Listener;
@@ -27,7 +27,7 @@ pub fn belief_propagation(
 ) -> Result<FixedPoints, Error> {
     let flat = Flat::new(graph)?;
     let weights = vec![1.0; flat.edges.len()];
-    let channels = Channels::new(&flat, &weights);
+    let channels = Channels::new(&flat, &weights, Rule::Sum);
     // On a forest there is one fixed point, and every start finds it.
     let n_random = if flat.is_forest() { 0 } else { iteration.random_starts };
     let found = search(

@@ -77,6 +77,31 @@ impl Flat {
         &self.tables[self.places[edge]..self.places[edge + 1]]
     }
 
+    /// $g$ of an edge where node `u`, one of its ends, is in state `s` and the other in state `t`.
+    pub(super) fn pair(&self, edge: usize, u: usize, (s, t): (usize, usize)) -> f64 {
+        let (first, second) = self.edges[edge];
+        let (s, t) = if u == first { (s, t) } else { (t, s) };
+        self.table(edge)[s * self.n_states[second] + t]
+    }
+
+    /// The standard deviation of what a state of a node weighs, all others being in any state: the mean over the
+    /// nodes.
+    pub(super) fn spread(&self) -> f64 {
+        let variance = |list: &[f64]| {
+            let n = list.len() as f64;
+            let mean = list.iter().sum::<f64>() / n;
+            list.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n
+        };
+        let mut of: Vec<f64> =
+            (0..self.n_nodes()).map(|u| variance(&self.fields[self.states(u)])).collect();
+        for (edge, &(u, v)) in self.edges.iter().enumerate() {
+            let more = variance(self.table(edge));
+            of[u] += more;
+            of[v] += more;
+        }
+        of.iter().map(|v| v.sqrt()).sum::<f64>() / self.n_nodes().max(1) as f64
+    }
+
     /// Entries of all tables.
     pub(super) fn n_entries(&self) -> usize {
         self.tables.len()
@@ -177,6 +202,11 @@ impl Flat {
         let of_v = &q[self.states(v)];
         q[self.states(u)].iter().flat_map(|p| of_v.iter().map(move |q| p * q)).collect()
     }
+}
+
+/// Where the largest of some numbers stands; the first of several.
+pub(super) fn largest(numbers: &[f64]) -> usize {
+    (1..numbers.len()).fold(0, |best, k| if numbers[k] > numbers[best] { k } else { best })
 }
 
 /// Replaces logarithms by probabilities.

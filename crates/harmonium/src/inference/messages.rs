@@ -14,19 +14,40 @@
 //! is the Bethe value at a fixed point, where $k$ does not depend on $s$. With $\max_s$ of both directions instead of the
 //! mean it bounds $\ln\sum e^{-E}$ from above for **any** messages, if the weights are those of spanning trees: every tree is
 //! summed leaf by leaf, each leaf adding at most its largest factor, and Jensen's inequality averages
-//! over the trees.
+//! over the trees. With the largest term instead of the sum over $s$ (max-product) all of this holds for the weight of
+//! the most probable state.
 
 use super::fixed_points::{Attempt, End, Schedule, Start};
-use super::flat::{Flat, normalise};
+use super::flat::{Flat, largest, normalise};
 use crate::units::log_sum_exp;
 
 /// Factors whose logarithms differ by less are multiplied as they are.
 const PLAIN_RANGE: f64 = 300.0;
 
+/// What becomes of the states of the unit that speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Their sum: probabilities.
+    Sum,
+    /// The largest: the most probable state.
+    Max,
+}
+
+impl Rule {
+    /// $\ln\sum_i e^{t_i}$, or the largest.
+    fn fold(self, logs: &[f64]) -> f64 {
+        match self {
+            Self::Sum => log_sum_exp(logs),
+            Self::Max => logs.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
 /// A graph with the weights of its edges, ready for messages.
 pub(super) struct Channels<'a> {
     pub(super) flat: &'a Flat,
     weights: &'a [f64],
+    rule: Rule,
     /// $g/\rho$ of each edge less its largest, as it is or as its exponential.
     tables: Vec<f64>,
     /// Where the table of each edge begins.
@@ -46,14 +67,14 @@ struct Scratch {
 }
 
 impl<'a> Channels<'a> {
-    pub(super) fn new(flat: &'a Flat, weights: &'a [f64]) -> Self {
+    pub(super) fn new(flat: &'a Flat, weights: &'a [f64], rule: Rule) -> Self {
         let mut tables = Vec::with_capacity(flat.n_entries());
         let (mut places, mut plain, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         for (edge, rho) in weights.iter().enumerate() {
             let logs = flat.table(edge).iter().map(|g| g / rho);
             let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
             let least = logs.clone().fold(f64::INFINITY, f64::min);
-            let is_plain = most - least <= PLAIN_RANGE;
+            let is_plain = rule == Rule::Sum && most - least <= PLAIN_RANGE;
             places.push(tables.len());
             tables.extend(logs.map(|g| if is_plain { (g - most).exp() } else { g - most }));
             plain.push(is_plain);
@@ -63,7 +84,7 @@ impl<'a> Channels<'a> {
             }
         }
         let order = flat.outwards().0;
-        Self { flat, weights, tables, places, plain, starts, order }
+        Self { flat, weights, rule, tables, places, plain, starts, order }
     }
 
     /// Entries of all messages.
@@ -113,9 +134,9 @@ impl<'a> Channels<'a> {
                     let at = if u == first { s * n + t } else { t * cavity.len() + s };
                     *term = table[at] + cavity[s];
                 }
-                *sent = log_sum_exp(&terms);
+                *sent = self.rule.fold(&terms);
             }
-            let total = log_sum_exp(sent);
+            let total = self.rule.fold(sent);
             sent.iter_mut().for_each(|m| *m -= total);
             return;
         }
@@ -232,7 +253,7 @@ impl<'a> Channels<'a> {
         let mut log_sums = self.flat.constant;
         for u in 0..self.flat.n_nodes() {
             self.belief_into(u, messages, &mut belief);
-            let log_sum = log_sum_exp(&belief);
+            let log_sum = self.rule.fold(&belief);
             all.extend(belief.iter().map(|b| b - log_sum));
             log_sums += log_sum;
         }
@@ -275,7 +296,7 @@ impl<'a> Channels<'a> {
     fn bethe(&self, messages: &[f64]) -> f64 {
         let (log_nodes, log_sums) = self.log_nodes(messages);
         let of = |(edge, rho): (usize, &f64)| {
-            rho * log_sum_exp(&self.log_terms(edge, messages, &log_nodes))
+            rho * self.rule.fold(&self.log_terms(edge, messages, &log_nodes))
         };
         log_sums + self.weights.iter().enumerate().map(of).sum::<f64>()
     }
@@ -287,6 +308,29 @@ impl<'a> Channels<'a> {
         log_sums + self.weights.iter().enumerate().map(of).sum::<f64>()
     }
 
+    /// A state of all nodes: one after the other takes its best state given those that have one, hearing the
+    /// messages of the others.
+    pub(super) fn decode(&self, messages: &[f64]) -> Vec<usize> {
+        let mut states: Vec<Option<usize>> = vec![None; self.flat.n_nodes()];
+        let mut score = Vec::new();
+        for &u in &self.order {
+            score.clear();
+            score.extend_from_slice(&self.flat.fields[self.flat.states(u)]);
+            for link in self.flat.topology.links(u) {
+                let (rho, (to, _)) = (self.weights[link.edge], self.to_and_from(u, link.edge));
+                let heard = &messages[self.message(to)];
+                for (s, score) in score.iter_mut().enumerate() {
+                    *score += match states[link.node] {
+                        Some(t) => self.flat.pair(link.edge, u, (s, t)),
+                        None => rho * heard[s],
+                    };
+                }
+            }
+            states[u] = Some(largest(&score));
+        }
+        states.into_iter().flatten().collect()
+    }
+
     /// $\max\ln k$ of an edge, over the states of both ends.
     fn log_largest(&self, edge: usize, messages: &[f64], log_nodes: &[f64]) -> f64 {
         let (p, q) = self.of_ends(edge, log_nodes);
@@ -295,7 +339,7 @@ impl<'a> Channels<'a> {
             (0..p.len()).map(|s| (0..q.len()).map(|t| q[t] + factor(s, t)).collect::<Vec<f64>>());
         let of_second =
             (0..q.len()).map(|t| (0..p.len()).map(|s| p[s] + factor(s, t)).collect::<Vec<f64>>());
-        let logs = of_first.chain(of_second).map(|terms| log_sum_exp(&terms));
+        let logs = of_first.chain(of_second).map(|terms| self.rule.fold(&terms));
         logs.fold(f64::NEG_INFINITY, f64::max)
     }
 }

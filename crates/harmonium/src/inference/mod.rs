@@ -7,6 +7,10 @@
 //! | TAP | [`tap()`] | an estimate, good for weak dense couplings | of units and pairs |
 //! | mean field | [`mean_field()`] | a lower bound | of units; pairs are products |
 //!
+//! The most probable state of all units together ([`Mode`]) is sought by four roads, beside the exact one of
+//! [`crate::graph::Elimination::mode`]: [`max_product()`], which also bounds what any state can reach, [`alternating()`] maximisation
+//! from many starts, [`annealed()`] and [`tempered()`] sampling.
+//!
 //! All of them read the [`Pairwise`](crate::graph::Pairwise) graph of a machine, so binary, spin and categorical units with
 //! anything held go the same way; what is exact on it is in [`crate::graph`]. Each looks for fixed
 //! points of an iteration. Whether one was found is part of the answer: a value that no fixed point
@@ -29,18 +33,26 @@
 //! # Ok::<(), harmonium::Error>(())
 //! ```
 
+mod alternating;
+mod annealed;
 mod belief_propagation;
 mod fixed_points;
 mod flat;
+mod max_product;
 mod mean_field;
 mod messages;
+mod mode;
 mod resistance;
 mod tap;
 mod tree_reweighted;
 
+pub use alternating::alternating;
+pub use annealed::{annealed, tempered};
 pub use belief_propagation::belief_propagation;
 pub use fixed_points::{Attempt, FixedPoints, Iteration, Schedule};
+pub use max_product::max_product;
 pub use mean_field::mean_field;
+pub use mode::{Mode, Search};
 pub use resistance::effective_resistances;
 pub use tap::tap;
 pub use tree_reweighted::tree_reweighted;

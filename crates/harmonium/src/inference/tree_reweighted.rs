@@ -10,7 +10,7 @@
 
 use super::fixed_points::{End, FixedPoints, Iteration, search};
 use super::flat::Flat;
-use super::messages::Channels;
+use super::messages::{Channels, Rule};
 use super::resistance::effective_resistances;
 use crate::error::Error;
 use crate::graph::{Marginals, Pairwise};
@@ -29,7 +29,7 @@ pub fn tree_reweighted(
 ) -> Result<FixedPoints, Error> {
     let flat = Flat::new(graph)?;
     let weights = effective_resistances(&flat.topology, &flat.edges)?;
-    let channels = Channels::new(&flat, &weights);
+    let channels = Channels::new(&flat, &weights, Rule::Sum);
     let run = |start: &super::fixed_points::Start| {
         let mut end: End = channels.run(start);
         end.attempt.log_sum = Some(channels.bound(&end.state));

@@ -17,7 +17,7 @@ use harmonium::units::Units;
 /// A method that looks for fixed points.
 type Method = fn(&Pairwise, &Iteration, &mut dyn Listener) -> Result<FixedPoints, Error>;
 
-fn graph_of(machine: &Machine) -> Pairwise {
+pub(crate) fn graph_of(machine: &Machine) -> Pairwise {
     Pairwise::new(machine, &Clamp::none(), &State::zeros(machine, 1).unwrap(), 0).unwrap()
 }
 
@@ -31,7 +31,7 @@ fn only_first(iteration: Iteration) -> Iteration {
 }
 
 /// Nothing held, the first layer, every other unit; real units always.
-fn clamps(machine: &Machine) -> Vec<Clamp> {
+pub(crate) fn clamps(machine: &Machine) -> Vec<Clamp> {
     let real = |l: &LayerId| !machine.layer(*l).units.is_finite();
     let reals = Clamp::layers(machine.layer_ids().filter(real));
     let every_other = machine.layer_ids().filter(|l| !real(l)).fold(reals.clone(), |clamp, l| {
@@ -43,7 +43,7 @@ fn clamps(machine: &Machine) -> Vec<Clamp> {
 
 /// A forest of twelve binary units, spins and units of three states, in an order that depends on the
 /// seed; some units see nobody.
-fn forest(seed: u64) -> Machine {
+pub(crate) fn forest(seed: u64) -> Machine {
     let kinds = [Units::Binary, Units::Spin, Units::Categorical { q: 3 }];
     let per_layer = 4;
     let mut layers: Vec<Layer> = Vec::new();

@@ -1,14 +1,15 @@
 //! Machines that anybody can build or download, with values of ln Z, its approximations and the best
 //! state that were computed elsewhere in double precision.
 
+use crate::approximations::graph_of;
 use crate::machines::extent;
 use harmonium::Error;
 use harmonium::exact;
-use harmonium::graph::Pairwise;
+use harmonium::graph::{BucketTree, Elimination, Pairwise};
 use harmonium::inference::{
     FixedPoints, Iteration, Schedule, belief_propagation, mean_field, tap, tree_reweighted,
 };
-use harmonium::machine::{Clamp, Coupling, Layer, LayerId, Machine, Role, State, Triangle};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Role, Triangle};
 use harmonium::models::{Body, ising_torus};
 use harmonium::progress::Silent;
 use harmonium::run::Model;
@@ -27,10 +28,6 @@ fn shared(path: &str) -> Option<Machine> {
         Body::Machine(machine) => Some(machine),
         _ => None,
     }
-}
-
-fn graph_of(machine: &Machine) -> Pairwise {
-    Pairwise::new(machine, &Clamp::none(), &State::zeros(machine, 1).unwrap(), 0).unwrap()
 }
 
 /// 16 spins, all coupled, by a formula without random numbers.
@@ -272,5 +269,50 @@ fn published_files_have_their_known_values() {
     for known in all {
         let Some(machine) = shared(known.name) else { return };
         known.check(&machine);
+    }
+}
+
+/// ln Z, and the largest $-E$ of all states, by elimination.
+fn sum_and_mode(graph: &Pairwise) -> (f64, f64) {
+    let tree = BucketTree::narrow(graph, 26.0).unwrap();
+    let elimination = Elimination::new(graph, &tree);
+    let mode = elimination.mode(&mut Silent).unwrap();
+    (elimination.log_sum(&mut Silent).unwrap(), graph.log_weight(&mode))
+}
+
+#[test]
+fn the_best_states_of_known_machines_are_found() {
+    for (beta, log_z, most) in [
+        (0.3, 11.489_320_747, 3.969_408),
+        (0.6, 12.641_361_711, 7.265_536),
+        (1.0, 15.383_283_002, 11.760_993),
+        (1.5, 19.936_869_814, 17.380_313),
+    ] {
+        let (sum, mode) = sum_and_mode(&graph_of(&dense16(beta)));
+        assert!((sum - log_z).abs() < 1e-9, "{beta}: {sum}");
+        assert!((mode - most).abs() < PUBLISHED, "{beta}: {mode}");
+    }
+    let quick = [
+        ("uai-rbm/libdai_testfast.fg", 14.328_233_281, 9.799_580),
+        ("uai-rbm/DBN_11.uai", 134.771_832, 133.464_195),
+        ("uai-grids/Grids_11.uai", 390.077_166, 387.894_789),
+        ("uai-grids/Grids_12.uai", 697.881_206, 695.824_870),
+        ("uai-grids/Segmentation_11.uai", -55.253_044, -56.036_789),
+        ("uai-grids/Segmentation_12.uai", -23.687_207, -24.233_552),
+        ("uai-grids/Segmentation_13.uai", -76.834_438, -82.669_508),
+    ];
+    let long = [
+        ("uai-rbm/DBN_12.uai", 145.400_678, 143.730_908),
+        ("uai-rbm/DBN_13.uai", 153.245_748, 151.524_503),
+        ("uai-grids/Grids_15.uai", 671.739_257, 635.450_992),
+        ("uai-grids/Grids_16.uai", 1531.487_263, 1521.661_463),
+    ];
+    for (name, log_z, most) in
+        quick.into_iter().chain(extent(None, Some(long)).into_iter().flatten())
+    {
+        let Some(machine) = shared(name) else { return };
+        let (sum, mode) = sum_and_mode(&graph_of(&machine));
+        assert!((sum - log_z).abs() < PUBLISHED, "{name}: {sum}");
+        assert!((mode - most).abs() < PUBLISHED, "{name}: {mode}");
     }
 }

@@ -40,6 +40,7 @@ mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
+mod modes;
 mod physics;
 mod posterior;
 mod reduce;
