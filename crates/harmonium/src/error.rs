@@ -205,6 +205,60 @@ pub enum Error {
         /// What makes it look so.
         why: String,
     },
+    /// A unit, variable or column that the model does not have.
+    #[error("the model has no {what}; it has {known}")]
+    NoUnit {
+        /// What was named.
+        what: String,
+        /// What there is.
+        known: String,
+    },
+    /// Real units where only those with finitely many states can be.
+    #[error(
+        "free units of layer `{layer}` are real, and the graph of units takes those with finitely many states"
+    )]
+    RealUnits {
+        /// The layer.
+        layer: String,
+    },
+    /// A state that a unit cannot be in.
+    #[error("{unit} cannot be {state}: it takes {states}")]
+    NoState {
+        /// The unit.
+        unit: String,
+        /// What was given.
+        state: String,
+        /// What it takes.
+        states: String,
+    },
+    /// Evidence that contradicts itself.
+    #[error(
+        "{unit} is given as {first} and as {second}: no state agrees with that, its probability is 0"
+    )]
+    Contradiction {
+        /// The unit.
+        unit: String,
+        /// One value.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A graph whose junction tree would be too large.
+    #[error(
+        "the junction tree of these {n_units} units would need a table of {}2^{log2_entries:.0} entries ({bytes:.1e} bytes), more than 2^{limit:.0}", if *at_least { "at least " } else { "" }
+    )]
+    TooWide {
+        /// Units that are free.
+        n_units: usize,
+        /// Binary logarithm of the entries of the largest table.
+        log2_entries: f64,
+        /// Whether that is a bound: no order was found in time.
+        at_least: bool,
+        /// Bytes of that table.
+        bytes: f64,
+        /// Binary logarithm of what is allowed.
+        limit: f64,
+    },
     /// The numbers behind the name of a built-in machine make no sense.
     #[error("`{name}`: {reason}")]
     BuiltIn {
@@ -232,6 +286,22 @@ pub enum Error {
         log2_terms: f64,
         /// Binary logarithm of what is allowed.
         limit: f64,
+    },
+    /// An iteration that found no fixed point.
+    #[error(
+        "{method} does not converge on these {n_units} units: none of {starts} starts settled within {sweeps} sweeps (the least change was {change:.1e})"
+    )]
+    NotConverged {
+        /// What was iterated.
+        method: &'static str,
+        /// How often it was started.
+        starts: usize,
+        /// Sweeps of the longest start.
+        sweeps: usize,
+        /// What still moved at the end, in the start where least did.
+        change: f64,
+        /// Units that are free.
+        n_units: usize,
     },
     /// The energy is unbounded below, so no distribution exists.
     #[error(
@@ -496,6 +566,12 @@ impl Error {
             Self::TooManyTerms { .. } => {
                 "estimate instead: `--method ais` for log Z, or `--rule pcd` to train"
             }
+            Self::NotConverged { method: "TAP", .. } => {
+                "TAP is for many weak couplings; `--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
+            Self::NotConverged { .. } => {
+                "`--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
             Self::Diverges { .. } => {
                 "weaken the couplings between Gaussian units, or raise their precision"
             }
@@ -523,6 +599,17 @@ impl Error {
             }
             Self::NoSuchUnits { .. } => {
                 "say what it is with `--visible binary|spin|gaussian|categorical`"
+            }
+            Self::NoUnit { .. } => {
+                "name a unit by its layer and its number from 0, as `visible[3]`, or by the column it was learned from; `harmonium inspect MODEL` lists the layers"
+            }
+            Self::RealUnits { .. } => {
+                "give their values with `--given`; `logz`, `sample`, `complete` and `score` take machines with real units"
+            }
+            Self::NoState { .. } => "states and categories are numbered from 0; spins are -1 and 1",
+            Self::Contradiction { .. } => "give each unit one value",
+            Self::TooWide { .. } => {
+                "hold some units with `--given`, `--where` or `--evidence`; `--method mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
             }
             Self::Cancelled { .. } => "run it again to start anew",
             Self::Reduce { .. } => {

@@ -15,6 +15,7 @@ const ORDER: [&str; 19] = [
     "moments",
     "sampling",
     "exact",
+    "inference",
     "estimators",
     "optim",
     "training",
