@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "error",
     "progress",
     "units",
