@@ -352,6 +352,24 @@ pub enum Error {
         /// What is allowed, in words.
         range: &'static str,
     },
+    /// A setting of the wrong type.
+    #[error("`{name}` has the wrong type: {reason}")]
+    SettingType {
+        /// The setting, as it is spelt in configuration files.
+        name: String,
+        /// What was given, and what was expected.
+        reason: String,
+    },
+    /// Hidden layers that a model does not have.
+    #[error("{model} needs {expected}, found {found:?}")]
+    Hidden {
+        /// The model.
+        model: &'static str,
+        /// What it needs.
+        expected: &'static str,
+        /// The numbers of units that were given.
+        found: Vec<usize>,
+    },
     /// Training produced a number that is not finite; the machine is the last good one.
     #[error(
         "training stopped at step {step} (epoch {epoch}): {what}; the model is the last good one"
@@ -381,6 +399,12 @@ pub enum Error {
         expected: usize,
         /// Numbers found.
         found: usize,
+    },
+    /// Numbers that are not those of a model's parameters.
+    #[error("the parameters do not fit the model: {reason}")]
+    Parameters {
+        /// What is wrong.
+        reason: String,
     },
     /// The operating system refused to read or write something.
     #[error("cannot {action} `{path}`: {reason}")]
@@ -615,12 +639,22 @@ impl Error {
             Self::Reduce { .. } => {
                 "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
             }
-            Self::Setting { .. } => "`--help` of the command says what each setting does",
+            Self::Setting { .. } | Self::SettingType { .. } => {
+                "`--help` of the command says what each setting does"
+            }
+            Self::Hidden { model: "a dbn", .. } => {
+                "for example `--hidden 500,500,2000`; with one layer it is an rbm"
+            }
+            Self::Hidden { model: "a dbm", .. } => "for example `--hidden 500,1000`",
+            Self::Hidden { .. } => "for example `--hidden 64`",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
             }
             Self::Presentation { .. } => "check the data and the weights of its samples",
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
+            Self::Parameters { .. } => {
+                "names and shapes are those of the parameters of a model with the same layers"
+            }
             Self::File { kind, .. } => file_hint(*kind),
             Self::Damaged { .. } => {
                 "the file may be cut short, altered, or not a model of this library: write or copy it again"

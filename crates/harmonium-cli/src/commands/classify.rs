@@ -134,32 +134,9 @@ fn write(out: &str, force: bool, found: &Classified) -> Result<(), Failure> {
 }
 
 fn as_json(found: &Classified, out: Option<&str>) -> Value {
-    let mut value = json!({
-        "method": found.method,
-        "n": found.predicted.len(),
-        "classes": found.classes,
-        "predicted": found.counts(),
-        "error_rate": null,
-        "std_error": null,
-    });
-    if let Some(error) = found.largest_std_error() {
-        value["largest_probability_std_error"] = json!(error);
-    }
+    let mut value = found.to_json();
     if let Some(out) = out {
         value["out"] = json!(out);
-    }
-    if let Some(errors) = &found.errors {
-        value["error_rate"] = json!(errors.rate);
-        value["std_error"] = json!(errors.std_error);
-        value["lower"] = json!(errors.lower);
-        value["upper"] = json!(errors.upper);
-        let rows = errors.confusion.rows().into_iter().map(|row| row.to_vec());
-        value["confusion"] = json!(rows.collect::<Vec<_>>());
-    }
-    if let Some(scores) = &found.scores {
-        value["top_errors"] = json!(scores.top_errors);
-        value["calibration_error"] = json!(scores.calibration_error);
-        value["log_loss"] = json!(scores.log_loss);
     }
     value
 }

@@ -12,8 +12,7 @@ use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::machine::Layer;
 use harmonium::model::{
-    Blueprint, Judging, LabelMonitor, Training, VALID_SHARE, fitting_binarize, fitting_layers,
-    set_apart,
+    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
 };
 use harmonium::models::Body;
 use harmonium::progress::Listener;
@@ -267,11 +266,10 @@ fn apart(
     mut opened: Opened,
     terminal: &mut Terminal,
 ) -> Result<(Opened, Option<Dataset>), Failure> {
-    let settings = &mut asked.settings;
-    if settings.patience.is_some() && settings.valid.is_none() {
-        settings.valid_share.get_or_insert(VALID_SHARE);
+    if asked.settings.valid.is_none() {
+        asked.settings.valid_share = asked.request()?.valid_share()?;
     }
-    let Some(share) = settings.valid_share else { return Ok((opened, None)) };
+    let Some(share) = asked.settings.valid_share else { return Ok((opened, None)) };
     let (train, valid) = set_apart(&opened.dataset, share, asked.seed)?;
     terminal.note(&format!(
         "{} of {} rows, a share of {share} chosen by seed {}, are set apart for validation",
@@ -298,13 +296,10 @@ impl Prepared {
         })
     }
 
-    pub(super) fn training(&self, blueprint: Blueprint) -> Training<'_> {
-        Training {
-            blueprint,
-            data: &self.inputs.data.dataset,
-            plan: self.plan.clone(),
-            refinement: plan::refinement(&self.asked, &self.plan),
-        }
+    pub(super) fn training(&self, blueprint: Blueprint) -> Result<Training<'_>, Failure> {
+        let (data, plan) = (&self.inputs.data.dataset, self.plan.clone());
+        let refinement = plan::refinement(&self.asked, &plan)?;
+        Ok(Training { blueprint, data, plan, refinement })
     }
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
@@ -330,7 +325,7 @@ impl Prepared {
             valid,
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
-            watch: plan::watch(&self.asked),
+            watch: plan::watch(&self.asked)?,
             guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
             metrics,
         })
@@ -367,7 +362,7 @@ pub(super) fn start_in(
     make: impl FnOnce() -> Result<RunWriter, Failure>,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = training.learner()?;
     let text = prepared.config()?;
@@ -398,7 +393,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return Ok(tell(&writer.conclude(saved, &mut terminal)?, &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = match &checkpoint {
         None => training.learner()?,

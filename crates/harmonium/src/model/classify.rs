@@ -55,7 +55,7 @@ use crate::schema::{Feed, Schema};
 use harmonium_data::{Dataset, Labels};
 use ndarray::Array2;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows looked at together.
@@ -64,7 +64,7 @@ const ROWS: usize = 256;
 const DRAWS: u64 = 302;
 
 /// How $p(y \mid v)$ is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ClassMethod {

@@ -24,6 +24,7 @@ use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
@@ -31,7 +32,8 @@ const ROWS: usize = 512;
 const MOST_LOOKED_AT: usize = 1000;
 
 /// How means are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Filling {
     /// Exactly where that is affordable, else by Gibbs sampling.
     #[default]

@@ -19,6 +19,7 @@ use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::{DbnSampler, MeanField, Pass, Sampler};
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 /// Sweeps of plain chains at first; by default they double while that promises to help.
 const FIRST_SWEEPS: usize = 1000;
@@ -43,7 +44,8 @@ pub enum Show {
 }
 
 /// How samples are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// Exactly where that is affordable, else by chains that have mixed, else by tempering; plain
     /// chains where sweeps are asked for.

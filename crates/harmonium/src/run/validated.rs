@@ -5,9 +5,9 @@
 //! judged by one score from its beginning to its end, the most telling of those that its first
 //! measurement has; two scores cannot be compared. Of a likelihood whose $\ln Z$ is estimated the lower end counts.
 
-use super::directory::RunDirectory;
 use super::directory::part::BEST;
 use super::model_file::Model;
+use super::store::RunStore;
 use crate::evaluation::validation::ANNEALED;
 use crate::progress::Listener;
 use crate::training::{Best, Measurements, MetricName, On};
@@ -119,12 +119,12 @@ impl Validated {
     /// file is as it was written.
     pub(super) fn result(
         &self,
-        directory: &RunDirectory,
+        store: &dyn RunStore,
         last: Model,
         listener: &mut dyn Listener,
     ) -> Model {
         let Some((_, epoch)) = self.best.found() else { return last };
-        match directory.read_best() {
+        match store.read_best() {
             Ok(Some((model, checksum)))
                 if model.about.epoch == epoch
                     && self.checksum.as_ref().is_none_or(|known| *known == checksum) =>
@@ -143,10 +143,10 @@ impl Validated {
 
     /// What is wrong with the file of the best model that a checkpoint knows of. A later one is as it
     /// should be: it was written after the checkpoint, and will be written again.
-    pub(super) fn lost(&self, directory: &RunDirectory) -> Option<String> {
+    pub(super) fn lost(&self, store: &dyn RunStore) -> Option<String> {
         let (score, epoch) =
             self.best.found().map(|(value, epoch)| (self.sign() * value, epoch))?;
-        let wrong = match directory.read_best() {
+        let wrong = match store.read_best() {
             Ok(None) => "is missing".to_owned(),
             Ok(Some((model, _))) if model.about.epoch < epoch => {
                 format!("is of epoch {}", model.about.epoch)
