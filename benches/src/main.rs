@@ -18,6 +18,7 @@ mod gibbs;
 mod instructions;
 mod machine;
 mod mnist_table;
+mod network;
 mod peers;
 mod precision;
 mod products;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         ["bench", "ais", ref words @ ..] => peers::run(&[&["--only", "f"], words].concat()),
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
+        ["bench", "network", ref words @ ..] => network::run(words),
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
         ["bench", "sweep", ref words @ ..] => sweep::run(words),
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
-        _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
+        _ => Err("there are: bench ais, exact, gibbs, instructions, network, peers, scaling, step, sweep; \
              reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
              dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
              three-ways, tracking"

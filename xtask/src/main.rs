@@ -38,7 +38,7 @@ const HELP: &str = "usage:
                                 deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
-                                peers, scaling, step, sweep
+                                network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
                                 coverage [--family NAME] [--quick] [--each] [--json],
