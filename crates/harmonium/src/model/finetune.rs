@@ -238,7 +238,7 @@ impl<'d> Finetuning<'d> {
         Ok(match kept {
             None => Finetuned { model: last, stop, best: None },
             Some(Kept { network, step, score, epoch }) => {
-                let about = About { epoch, step, ..about };
+                let about = About { step, epoch, ..about };
                 let model = Model { body: Body::Network(network), about };
                 Finetuned { model, stop, best: Some((score, epoch)) }
             }

@@ -97,17 +97,13 @@ fn grown(
         n_below = n;
     }
     let output = output.filter(|o| shape.hidden.is_empty() && o.len() == shape.n_outputs);
-    layers.push(match output {
-        Some(output) => output,
-        None => {
-            let std = if learned && shape.hidden.is_empty() {
-                OUTPUT_STD
-            } else {
-                (1.0 / n_below as f64).sqrt()
-            };
-            let (shape, stream) = ((n_below, shape.n_outputs), stream.fork(layers.len() as u64));
-            normal(OUTPUT.into(), Activation::Linear, shape, std, stream)?
-        }
+    layers.push(if let Some(output) = output {
+        output
+    } else {
+        let small = learned && shape.hidden.is_empty();
+        let std = if small { OUTPUT_STD } else { (1.0 / n_below as f64).sqrt() };
+        let (shape, stream) = ((n_below, shape.n_outputs), stream.fork(layers.len() as u64));
+        normal(OUTPUT.into(), Activation::Linear, shape, std, stream)?
     });
     Ok(layers)
 }

@@ -31,7 +31,6 @@ impl Objective {
     }
 
     /// Whether nothing but $\ln p(v, y)$ is climbed.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
     pub fn is_generative(&self) -> bool {
         self.generative_share() == 1.0
     }
