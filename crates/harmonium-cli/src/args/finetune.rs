@@ -102,7 +102,7 @@ pub(crate) struct FinetuneSettings {
     #[arg(long, value_parser = ["sgd", "adam"], help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) optimizer: Option<String>,
-    /// The learning rate before decay [default: 0.05, with adam 0.001]
+    /// The learning rate before decay [default: 0.5 for nets of machines and logistic units, 0.05 for others, with adam 0.001]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) learning_rate: Option<f64>,

@@ -10,7 +10,7 @@
 //! let names = (0..16).map(|row| if row < 8 { "bar" } else { "stripe" });
 //! let data = bars.clone().with_labels(Labels::from_texts(names))?;
 //! let rbm = Rbm::binary(9, 12)?.train(&bars, &Plan::for_epochs(20))?;
-//! let plan = NetworkPlan { batch: 4, ..NetworkPlan::for_epochs(200) };
+//! let plan = NetworkPlan { batch: 4, learning_rate: 0.5, ..NetworkPlan::for_epochs(200) };
 //! let net = rbm.finetune(&data, &plan)?;
 //! let found = net.classify(&data)?;
 //! // Two rows, all dark and all light, are bars as well as stripes.

@@ -35,6 +35,6 @@ pub use answers::Answers;
 pub(crate) use answers::hidden_values;
 pub use learner::NetworkLearner;
 pub use monitor::NetworkMonitor;
-pub use plan::{ClassWeights, NetworkPlan};
+pub use plan::{ClassWeights, LOGISTIC_RATE, NetworkPlan};
 pub use rows::NetworkRows;
 pub use start::{Shape, classifier, random};

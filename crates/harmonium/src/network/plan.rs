@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::machine::MOST_STEPS;
+use crate::models::{Activation, Network};
 use crate::optim::Schedule;
 use crate::training::OptimizerKind;
 use harmonium_kernels::neurons::KEEP_ALL;
@@ -11,6 +12,9 @@ use std::str::FromStr;
 
 /// Most passes over the data that can be asked for.
 const MOST_EPOCHS: u64 = 1_000_000_000_000;
+
+/// The learning rate of nets with logistic units.
+pub const LOGISTIC_RATE: f64 = 0.5;
 
 /// How much the rows of each class count.
 ///
@@ -139,6 +143,16 @@ impl NetworkPlan {
     #[must_use]
     pub fn for_epochs(epochs: u64) -> Self {
         Self { epochs, ..Self::default() }
+    }
+
+    /// The defaults for a net: logistic units, whose slopes are at most a quarter, bear and need a larger rate.
+    #[must_use]
+    pub fn suited_to(network: &Network) -> Self {
+        let (_, hidden) = network.layers().split_last().unwrap_or_else(|| unreachable!("checked"));
+        let logistic = hidden.iter().any(|l| l.activation == Activation::Logistic);
+        let usual = Self::default();
+        let learning_rate = if logistic { LOGISTIC_RATE } else { usual.learning_rate };
+        Self { learning_rate, ..usual }
     }
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the

@@ -96,7 +96,7 @@ fn prepare(
 ) -> Result<Prepared, Failure> {
     asked.check()?;
     let inputs = Inputs::open(&mut asked, model, terminal)?;
-    let plan = asked.plan()?;
+    let plan = asked.plan(model)?;
     let table = settings::resolved(&asked, &inputs.data.reading, &plan, inputs.provenance()?)?;
     Ok(Prepared { asked, inputs, plan, table })
 }

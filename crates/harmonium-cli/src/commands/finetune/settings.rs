@@ -6,8 +6,9 @@ use crate::args::finetune::{FinetuneArgs, FinetuneSettings};
 use crate::failure::Failure;
 use crate::plan;
 use clap::{Args as _, Command};
-use harmonium::models::{Activation, Target};
-use harmonium::network::NetworkPlan;
+use harmonium::Model;
+use harmonium::models::{Activation, Body, Target};
+use harmonium::network::{LOGISTIC_RATE, NetworkPlan};
 use harmonium_data::Reading;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -81,8 +82,19 @@ pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
 
 impl Asked {
     /// The plan: the library's defaults under what was asked.
-    pub(crate) fn plan(&self) -> Result<NetworkPlan, Failure> {
+    pub(crate) fn plan(&self, model: Option<&Model>) -> Result<NetworkPlan, Failure> {
         let mut table = plan::as_table(&NetworkPlan::default())?;
+        let logistic = match model.map(|model| &model.body) {
+            None => self.settings.units.as_deref() == Some("logistic"),
+            Some(Body::Network(network)) => {
+                NetworkPlan::suited_to(network).learning_rate == LOGISTIC_RATE
+            }
+            // Those of machines are.
+            Some(_) => true,
+        };
+        if logistic {
+            table.insert("learning-rate".into(), LOGISTIC_RATE.into());
+        }
         if self.settings.optimizer.as_deref() == Some("adam") {
             table.insert("learning-rate".into(), ADAM_RATE.into());
             table.insert("momentum".into(), "0.9".into());
