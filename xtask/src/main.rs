@@ -38,12 +38,13 @@ const HELP: &str = "usage:
                                 deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
-                                peers, scaling, step, sweep
+                                network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
                                 coverage [--family NAME] [--quick] [--each] [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
-                                no-silent-failure, precision, ptt, sampling, shifter,
+                                mnist-table [--row NAME] [--epochs N] [--validate]
+                                [--write], no-silent-failure, precision, ptt, sampling, shifter,
                                 tempered, three-ways, tracking
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean

@@ -10,9 +10,9 @@ use crate::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::evaluation::tracking::Watch;
+use harmonium::machine::Layer;
 use harmonium::model::{Blueprint, Family, Request, Sources};
 use harmonium::optim::Schedule;
-use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Opened, Reading, Visible};
 use serde::Deserialize;
@@ -22,9 +22,11 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// Keys of a run that are not flags of `train`.
-const OWN_KEYS: [&str; 5] = ["model", "data", "seed", "precision", "provenance"];
+const OWN_KEYS: [&str; 6] = ["model", "data", "seed", "precision", "provenance", KINDS];
+/// The key of the kinds of columns: a table, where `--kind` is a flag for each of them.
+const KINDS: &str = "kinds";
 /// Flags that decide where and how, not what is learned.
-const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
+const NOT_SETTINGS: [&str; 5] = ["out", "config", "resume", "force", "kind"];
 
 /// The settings of a run, merged and typed.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +114,16 @@ pub(crate) fn config(path: &str) -> Result<Table, Failure> {
 
 /// Reads a table and refuses keys that are not flags.
 pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
+    parse_as(text, path, &all_flags(), &OWN_KEYS)
+}
+
+/// The same for the flags of another command, and keys of its own.
+pub(crate) fn parse_as(
+    text: &str,
+    path: &str,
+    flags: &Command,
+    own: &[&str],
+) -> Result<Table, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
         Failure::new(
@@ -119,7 +131,7 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
             "a key is written `epochs = 20`",
         )
     })?;
-    let known = known_keys();
+    let known = known_keys(flags, own);
     if let Some(key) = table.keys().find(|k| !known.contains(k.as_str())) {
         return Err(Failure::new(
             format!("`{path}` has a key `{key}`, which no flag has"),
@@ -134,23 +146,29 @@ fn all_flags() -> Command {
     DataArgs::augment_args(TrainSettings::augment_args(Command::new("train")))
 }
 
-fn known_keys() -> BTreeSet<String> {
-    let command = all_flags();
+fn known_keys(command: &Command, own: &[&str]) -> BTreeSet<String> {
     let flags = command.get_arguments().filter_map(|a| a.get_long().map(str::to_owned));
     let flags = flags.filter(|f| !NOT_SETTINGS.contains(&f.as_str()));
-    flags.chain(OWN_KEYS.map(str::to_owned)).collect()
+    flags.chain(own.iter().map(|&key| key.to_owned())).collect()
 }
 
 /// Flags over the configuration file.
-pub(crate) fn merge(mut config: Table, flags: Table) -> Table {
+pub(crate) fn merge(mut config: Table, mut flags: Table) -> Table {
     config.remove("provenance");
+    // Of several columns each has a kind of its own.
+    if let Some(Value::Table(said)) = flags.remove(KINDS) {
+        match config.get_mut(KINDS) {
+            Some(Value::Table(kinds)) => kinds.extend(said),
+            _ => config.extend([(KINDS.to_owned(), Value::Table(said))]),
+        }
+    }
     config.extend(flags);
     config
 }
 
 /// The merged table with its types.
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
-    check_words(table)?;
+    check_words(table, &all_flags())?;
     let OwnSettings { data, seed, precision, .. } = read_as(table)?;
     Ok(Asked { data, seed, precision, settings: read_as(table)?, reading: read_as(table)? })
 }
@@ -166,7 +184,7 @@ struct OwnSettings {
 }
 
 /// The table as settings of one sort; a value of the wrong type is named with its key.
-fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
+pub(crate) fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
     let read = |table: Table| Value::Table(table).try_into::<T>();
     read(table.clone()).map_err(|error| {
         let alone = |(key, value): &(&String, &Value)| {
@@ -181,8 +199,8 @@ fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
 }
 
 /// Settings that are one of a few words must be one of them, in a file as on the command line.
-fn check_words(table: &Table) -> Result<(), Failure> {
-    for flag in all_flags().get_arguments() {
+pub(crate) fn check_words(table: &Table, flags: &Command) -> Result<(), Failure> {
+    for flag in flags.get_arguments() {
         let words = flag.get_possible_values();
         let Some((key, value)) = flag.get_long().and_then(|key| table.get_key_value(key)) else {
             continue;
@@ -232,11 +250,11 @@ fn family(model: &str) -> Family {
     }
 }
 
-/// The model that was asked for, to be trained on data of these units.
+/// The model that was asked for, to be trained on data of these visible layers.
 pub(crate) fn blueprint(
     model: &str,
     asked: &Asked,
-    visible: (Units, usize),
+    visible: Vec<Layer>,
     n_classes: usize,
 ) -> Result<Blueprint, Failure> {
     check_flags(model, asked)?;
@@ -267,6 +285,9 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     }
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));
+    }
+    if settings.objective.as_deref().is_some_and(|o| o != "generative") && model == "dbn" {
+        return Err(belongs("objective", "rbm"));
     }
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
@@ -320,7 +341,7 @@ pub(crate) fn resolved(
     model: &str,
     asked: &Asked,
     inputs: &Inputs,
-    units: Units,
+    visible: &[Layer],
     plan: &Plan,
 ) -> Result<Table, Failure> {
     let sources = Sources {
@@ -329,7 +350,7 @@ pub(crate) fn resolved(
         reading: &inputs.data.reading,
         fingerprints: &inputs.fingerprints(),
     };
-    let mut table = asked.request()?.configuration(family(model), &sources, units, plan);
+    let mut table = asked.request()?.configuration(family(model), &sources, visible, plan);
     table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
     as_table(&table)
 }
@@ -382,7 +403,7 @@ pub(crate) fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure>
         .map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
 }
 
-fn number(n: u64) -> Result<Value, Failure> {
+pub(crate) fn number(n: u64) -> Result<Value, Failure> {
     let n = i64::try_from(n).map_err(|_| {
         Failure::new(format!("{n} is too large for a setting"), "choose a number below 2^63")
     })?;

@@ -154,7 +154,7 @@ impl Model {
     /// Weights, visible and hidden biases of an RBM, without offsets.
     fn rbm_arrays<'py>(&self, py: Python<'py>) -> PyResult<RbmArrays<'py>> {
         let found = quietly(py, || {
-            let folded = self.0.top().without_offsets()?;
+            let folded = self.0.top()?.without_offsets()?;
             let rbm = Rbm::try_from(folded)?;
             Ok::<_, Failure>(rbm)
         })?;
@@ -175,7 +175,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let rows = rows.as_array();
         let outcome = run(py, None, |_| {
-            let rbm = Rbm::try_from(self.0.top().clone())?;
+            let rbm = Rbm::try_from(self.0.top()?.clone())?;
             Ok(log_against_complements(&rbm, rows)?)
         })?;
         Ok(PyArray1::from_vec(py, outcome.finished()?))

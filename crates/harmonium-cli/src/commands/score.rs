@@ -3,6 +3,7 @@
 use super::logz;
 use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
@@ -23,8 +24,15 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let labels = args.labels.as_deref();
-    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
+    let asked = load::Asked {
+        data: args.data.as_deref().or(args.given.as_deref()),
+        reading: &args.reading,
+        labelling: Labelling::AsRead,
+        labels: args.labels.as_deref(),
+        mask: None,
+        known: &args.known,
+    };
+    let data = load::rows(&model, &asked, &mut terminal)?.data;
     let scoring = Scoring {
         method: method(&args.method),
         annealing: logz::settings(&args.annealing, common),
@@ -37,7 +45,12 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     // The score is told even where its rows cannot be written.
     let written = args.out.as_ref().map_or(Ok(()), |out| {
         let rows = Array2::from_shape_fn((score.n, 1), |(row, _)| score.rows[row]);
-        output::write_values(out, args.force, &rows, None)
+        let name = match score.method {
+            Method::Pseudo => "pseudo_log_likelihood",
+            Method::FreeEnergy => "free_energy",
+            _ => "log_likelihood",
+        };
+        output::write_columns(out, args.force, &model, &rows, &[name.to_owned()])
     });
     if common.json {
         render::json(&score.to_json())?;
@@ -100,7 +113,7 @@ fn as_text(score: &Score) -> String {
   only differences between rows of one model mean something: ln Z is missing"
         ),
     };
-    let text = format!("{text}{}", beside(score));
+    let text = format!("{text}{}{}", units(score), beside(score));
     match score.error_rate {
         Some(rate) => {
             let percent = 100.0 * rate;
@@ -108,6 +121,14 @@ fn as_text(score: &Score) -> String {
         }
         None => text,
     }
+}
+
+/// In which units densities are, in words.
+fn units(score: &Score) -> String {
+    let Some(log_slope) = score.log_slope else { return String::new() };
+    format!(
+        "\n  densities of numbers are in the units of the table: {log_slope:+.4} nats for the scale they are learned on"
+    )
 }
 
 /// The baselines in words.

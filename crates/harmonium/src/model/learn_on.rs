@@ -32,7 +32,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// If the model is a deep belief network, the data or the chains do not fit, or a setting is out of range; and
+    /// If the model is not a machine, the data or the chains do not fit, or a setting is out of range; and
     /// if a number is not finite, with the last good model.
     pub fn learn_on(
         &self,
@@ -42,12 +42,17 @@ impl Model {
         observers: &mut [&mut dyn Observer],
         listener: &mut dyn Listener,
     ) -> Result<LearnedOn, Failed> {
-        let Body::Machine(machine) = &self.body else {
-            return Err(Failed::from(Error::Topology {
-                model: "learning on",
-                expected: "a machine",
-                found: "the layers of a deep belief network are learned one after the other".into(),
-            }));
+        let machine = match &self.body {
+            Body::Machine(machine) => machine,
+            Body::Dbn(_) => {
+                return Err(Failed::from(Error::Topology {
+                    model: "learning on",
+                    expected: "a machine",
+                    found: "the layers of a deep belief network are learned one after the other"
+                        .into(),
+                }));
+            }
+            Body::Network(_) => return Err(Error::NoDistribution.into()),
         };
         let mut trainer = Trainer::new(machine.clone(), data, plan)?;
         if let Some(chains) = chains {

@@ -24,7 +24,7 @@ impl Model {
     ///
     /// If there are more or fewer features than hidden units, or memory ends.
     pub fn reconstruct(&self, features: ArrayView2<'_, f64>) -> Result<Array2<f64>, Error> {
-        let hidden: Vec<usize> = self.body.hidden().iter().map(|l| l.len()).collect();
+        let hidden: Vec<usize> = self.body.hidden().iter().map(|l| l.len).collect();
         let expected = hidden.iter().sum();
         if features.ncols() != expected || expected == 0 {
             let what = "a row of features".into();
@@ -39,6 +39,7 @@ impl Model {
                 }
                 None => downwards(dbn.top(), features),
             },
+            Body::Network(_) => Err(Error::NoDistribution),
         }
     }
 }

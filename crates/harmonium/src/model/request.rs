@@ -4,13 +4,15 @@
 //! Settings are a table whose keys are those of `run.toml`. What is not given has the default of the
 //! model ([`Blueprint::suited_plan`]), so every face trains the same model from the same words and seed.
 
+use super::LabelMonitor;
 use super::train::{Blueprint, Training, VALID_SHARE};
 use crate::error::Error;
 use crate::evaluation::tracking::Watch;
-use crate::models::{Bm, Dbm, Lateral, Rbm, with_labels};
+use crate::machine::{Layer, Role};
+use crate::models::{Above, Lateral, over, with_labels};
 use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
-use crate::training::{DbnShape, Guarding, Plan};
+use crate::training::{Guarding, Metric, Objective, Plan};
 use crate::units::Units;
 use harmonium_data::{Dataset, Labels, Reading, Visible};
 use serde::Deserialize;
@@ -88,13 +90,13 @@ impl Request {
         serde_json::from_value(value.clone()).map(Some).map_err(|error| wrong(name, value, &error))
     }
 
-    /// The visible units that fit the data: those asked for, or those that its values suggest.
+    /// The visible layers that fit the data: of the units asked for, or of those that its values suggest.
     ///
     /// # Errors
     ///
     /// If there are no such units.
-    pub fn units(&self, data: &Dataset) -> Result<Units, Error> {
-        super::fitting_units(data, self.visible()?, self.setting("categories")?)
+    pub fn layers(&self, data: &Dataset) -> Result<Vec<Layer>, Error> {
+        super::fitting_layers(data, self.visible()?, self.setting("categories")?)
     }
 
     /// The model that was asked for with all parameters at zero, for `n_visible` visible units.
@@ -111,7 +113,8 @@ impl Request {
             }
             Some(_) => Units::Gaussian,
         };
-        match self.blueprint(model, (units, n_visible), 0)? {
+        let visible = Layer::new("visible", Role::Visible, units, n_visible)?;
+        match self.blueprint(model, vec![visible], 0)? {
             Blueprint::Machine(machine) => Ok(Model::from(machine)),
             Blueprint::Dbn(_) => Err(Error::Topology {
                 model: "a model without training",
@@ -141,7 +144,7 @@ impl Request {
         self.setting::<String>("visible")?.as_deref().map(named).transpose()
     }
 
-    /// The model that was asked for, to be trained on visible units of a kind and number.
+    /// The model that was asked for, to be trained on these visible layers.
     ///
     /// # Errors
     ///
@@ -149,11 +152,11 @@ impl Request {
     pub fn blueprint(
         &self,
         model: Family,
-        visible: (Units, usize),
+        visible: Vec<Layer>,
         n_classes: usize,
     ) -> Result<Blueprint, Error> {
         let hidden: Vec<usize> = self.setting("hidden")?.unwrap_or_default();
-        let machine = match model {
+        let above = match model {
             Family::Dbn if hidden.len() < 2 => {
                 return Err(Error::Hidden {
                     model: "a dbn",
@@ -161,23 +164,16 @@ impl Request {
                     found: hidden,
                 });
             }
-            Family::Dbn => return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes })),
-            Family::Rbm => {
-                Rbm::new(visible, (Units::Binary, one("an rbm", hidden)?))?.into_machine()
-            }
-            Family::Bm => {
-                let hidden = (Units::Binary, one("a bm", hidden)?);
-                Bm::new(visible, hidden, self.lateral()?)?.into_machine()
-            }
+            Family::Dbn => return Blueprint::dbn(&visible, hidden, n_classes),
+            Family::Rbm => Above::Rbm(one("an rbm", hidden)?),
+            Family::Bm => Above::Bm(one("a bm", hidden)?, self.lateral()?),
             Family::Dbm if hidden.is_empty() => {
                 let expected = "a number of hidden units for each layer";
                 return Err(Error::Hidden { model: "a dbm", expected, found: hidden });
             }
-            Family::Dbm => {
-                let layers: Vec<_> = hidden.iter().map(|&n| (Units::Binary, n)).collect();
-                Dbm::new(visible, &layers)?.into_machine()
-            }
+            Family::Dbm => Above::Dbm(&hidden),
         };
+        let machine = over(visible, above)?;
         let machine = if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine };
         Ok(Blueprint::Machine(machine))
     }
@@ -289,7 +285,10 @@ impl Request {
     /// If it is not a word for that.
     pub fn watch(&self) -> Result<Watch, Error> {
         let name: Option<String> = self.setting("watch")?;
+        let objective: Objective = self.setting("objective")?.unwrap_or(Objective::Generative);
         match name.as_deref() {
+            // Where classes are what counts, a likelihood is not what a run is judged by.
+            None if !objective.is_generative() => Ok(Watch::None),
             Some("none") => Ok(Watch::None),
             Some("pseudo") => Ok(Watch::Pseudo),
             None | Some("likelihood") => Ok(Watch::Likelihood),
@@ -306,7 +305,7 @@ impl Request {
         &self,
         model: Family,
         sources: &Sources<'_>,
-        units: Units,
+        visible: &[Layer],
         plan: &Plan,
     ) -> Map<String, Value> {
         let mut table = self.given.clone();
@@ -318,10 +317,13 @@ impl Request {
         }
         table.extend(settings);
         table.insert("model".into(), json!(model.to_string()));
-        table.insert("visible".into(), json!(units.name()));
         table.insert("no-center".into(), json!(!plan.center));
-        if let Units::Categorical { q } = units {
-            table.insert("categories".into(), json!(q));
+        // Columns of a table have kinds of their own.
+        if let ([layer], None) = (visible, sources.train.book()) {
+            table.insert("visible".into(), json!(layer.units.name()));
+            if let Units::Categorical { q } = layer.units {
+                table.insert("categories".into(), json!(q));
+            }
         }
         let mut provenance = Map::new();
         provenance.insert("library-version".into(), json!(env!("CARGO_PKG_VERSION")));
@@ -351,14 +353,18 @@ impl Request {
     /// If the data does not fit, or a setting is out of range.
     pub fn prepare<'d>(&self, model: Family, sources: Sources<'d>) -> Result<Prepared<'d>, Error> {
         let data = sources.train;
-        let units = self.units(data)?;
+        let visible = self.layers(data)?;
         let n_classes = data.labels().map_or(0, Labels::n_classes);
-        let blueprint = self.blueprint(model, (units, data.n_columns()), n_classes)?;
+        let blueprint = self.blueprint(model, visible.clone(), n_classes)?;
         let plan = self.plan(&blueprint)?;
         let refinement = self.refinement(&plan)?;
-        let configuration = self.configuration(model, &sources, units, &plan);
+        let configuration = self.configuration(model, &sources, &visible, &plan);
         let guarding = if plan.steer { Guarding::Steer } else { Guarding::Warn };
         let hash = sources.fingerprints.iter().find(|(name, _)| *name == "data-hash");
+        let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
+        if !plan.objective.is_generative() {
+            metrics.push(Box::new(LabelMonitor::new(data, sources.valid)?));
+        }
         let training = Training { blueprint, data, plan, refinement };
         // Another file has its own variables.
         let reading = Reading { variable: None, ..sources.reading.clone() };
@@ -376,6 +382,7 @@ impl Request {
             checkpoint_seconds: self.setting("checkpoint-seconds")?.unwrap_or(30.0),
             watch: self.watch()?,
             guarding,
+            metrics,
         };
         Ok(Prepared { training, recording, configuration })
     }

@@ -68,6 +68,11 @@ impl Classified {
             let rows = errors.confusion.rows().into_iter().map(|row| row.to_vec());
             value["confusion"] = json!(rows.collect::<Vec<_>>());
         }
+        if let Some(scores) = &self.scores {
+            value["top_errors"] = json!(scores.top_errors);
+            value["calibration_error"] = json!(scores.calibration_error);
+            value["log_loss"] = json!(scores.log_loss);
+        }
         value
     }
 }
@@ -105,6 +110,9 @@ impl Score {
         let (log_z, rows) = self.doubts();
         if !(log_z.is_empty() && rows.is_empty()) {
             value["doubts"] = json!(log_z.iter().chain(rows).collect::<Vec<_>>());
+        }
+        if let Some(log_slope) = self.log_slope {
+            value["log_slope"] = json!(log_slope);
         }
         if let Some(rate) = self.error_rate {
             value["error_rate"] = json!(rate);

@@ -31,7 +31,11 @@ use std::time::{Duration, Instant};
 pub(super) const RECORDER: &str = "recorder";
 
 /// Measurements shown beside the progress, the first two that there are.
-const SHOWN: [MetricName; 7] = [
+const SHOWN: [MetricName; 11] = [
+    MetricName::ErrorRate(On::Valid),
+    MetricName::AveragePrecision(On::Valid),
+    MetricName::Loss(On::Valid),
+    MetricName::Loss(On::Train),
     MetricName::LogLikelihood(On::Valid),
     MetricName::Bound(On::Valid),
     MetricName::LogLikelihood(On::Train),
@@ -62,6 +66,8 @@ pub struct Recording<'d> {
     pub watch: Watch,
     /// What follows if the training fails.
     pub guarding: Guarding,
+    /// What is measured besides: of a net its errors.
+    pub metrics: Vec<Box<dyn Metric + 'd>>,
 }
 
 /// How a recorded run ended.
@@ -319,7 +325,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             return Ok((Event::Pretraining(told), Measurements::default()));
         }
         let start = Instant::now();
-        let measured = self.monitor.measure(view).and_then(|found| self.with_score(view, found));
+        let measured = self.measure(view).and_then(|found| self.with_score(view, found));
         let found = finite(measured, view.report.step, view.epoch())?;
         self.measuring += start.elapsed();
         let (epochs, steps) = view.before();
@@ -329,6 +335,14 @@ impl<'w, 'd> Recorder<'w, 'd> {
         told.stage = view.stage().map(|stage| stage.to_string());
         told.measurements = found.clone();
         Ok((told.into(), found))
+    }
+
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let mut found = self.monitor.measure(view)?;
+        for metric in &mut self.recording.metrics {
+            found.extend(metric.measure(view)?);
+        }
+        Ok(found)
     }
 
     /// What was measured, and where no score of the validation data was, a rough one.
