@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub(crate) mod data;
+pub(crate) mod infer;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
 use harmonium::engine::Arithmetic;
+use infer::InferArgs;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -126,6 +128,13 @@ pub(crate) enum Command {
   harmonium logz runs/mnist --method sandwich --width 0.5 --json
   harmonium logz ising:4,0.4")]
     Logz(LogzArgs),
+    /// Probabilities of units, ln Z and the most probable state, by one method or all of them
+    #[command(after_help = "Examples:
+  harmonium infer Grids_11.uai --method all
+  harmonium infer ising:4,0.4 --where visible[0]=1 --where visible[5]=-1
+  harmonium infer Grids_11.uai --evidence Grids_11.uai.evid --marginals Grids_11.MAR
+  harmonium infer runs/digits --given digits --rows 0..1 --mask mask.npy --map")]
+    Infer(Box<InferArgs>),
     /// Means of the hidden units for each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),

@@ -34,6 +34,10 @@ pub struct Memory {
     /// Variances and correlations of real columns; files of earlier versions do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
+    /// The numbers that the units, layer after layer, had in the file of factors they were read from; empty if
+    /// they stand in that order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<usize>,
 }
 
 impl Memory {
