@@ -26,7 +26,7 @@ const FILES: [(&str, f64); 10] = [
     ("uai-grids/Grids_11.uai", 390.077_166),
     ("uai-grids/Grids_12.uai", 697.881_206),
     ("uai-grids/Grids_15.uai", 671.739_257),
-    ("uai-grids/Grids_16.uai", 1531.487_263),
+    ("uai-grids/Grids_16.uai", 1_531.487_263),
     ("uai-grids/Segmentation_11.uai", -55.253_044),
     ("uai-grids/Segmentation_12.uai", -23.687_207),
     ("uai-grids/Segmentation_13.uai", -76.834_438),
@@ -96,7 +96,8 @@ fn published(path: &Path) -> Fallible<Vec<f64>> {
     let path = if beside.is_file() { beside } else { path.with_extension("MAR") };
     let text = std::fs::read_to_string(path)?;
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
-    let n = numbers.first().map_or(0, |n| *n as usize);
+    let counted = text.split_whitespace().find_map(|w| w.parse::<usize>().ok());
+    let n = counted.unwrap_or(0);
     Ok(numbers[numbers.len() - 3 * n..].chunks_exact(3).map(|c| c[2]).collect())
 }
 

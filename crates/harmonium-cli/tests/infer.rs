@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -101,14 +102,14 @@ fn glass() -> String {
     for u in 0..n * n {
         let (r, c) = (u / n, u % n);
         for v in [(r + 1) % n * n + c, r * n + (c + 1) % n] {
-            scopes += &format!("2 {u} {v}\n");
+            let _ = writeln!(scopes, "2 {u} {v}");
             let e = (20.0 * noise()).exp();
-            tables += &format!("4 {e} 1 1 {e}\n");
+            let _ = writeln!(tables, "4 {e} 1 1 {e}");
         }
     }
     for u in 0..n * n {
-        scopes += &format!("1 {u}\n");
-        tables += &format!("2 1 {}\n", (4.0 * noise()).exp());
+        let _ = writeln!(scopes, "1 {u}");
+        let _ = writeln!(tables, "2 1 {}", (4.0 * noise()).exp());
     }
     format!("MARKOV {} {} {}\n{scopes}{tables}", n * n, "2 ".repeat(n * n), 3 * n * n)
 }

@@ -20,7 +20,8 @@ fn glass(beta: f64, seed: u64) -> Result<Machine, harmonium::Error> {
     let n = SIDE * SIDE;
     let right = (0..n).filter(|u| u % SIDE + 1 < SIDE).map(|u| (u, u + 1));
     let down = (0..n - SIDE).map(|u| (u, u + SIDE));
-    let sign = |k: usize| if Stream::new(seed).uniform(Site::default(), k) < 0.5 { 1.0 } else { -1.0 };
+    let sign =
+        |k: usize| if Stream::new(seed).uniform(Site::default(), k) < 0.5 { 1.0 } else { -1.0 };
     let edges = right.chain(down).enumerate().map(|(k, (u, v))| (u, v, beta * sign(k)));
     let layer = Layer::new("spins", Role::Visible, Units::Spin, n)?;
     Machine::new(vec![layer], vec![Coupling::sparse(LayerId(0), Edges::new(n, edges)?)])
