@@ -76,11 +76,11 @@ fn chains_go_on_from_where_they_are() {
     let chains =
         Array2::from_shape_fn((n_chains, 12), |(_, c)| if c < 9 { 0.0 } else { hidden[c - 9] });
     let found = learn(&start, &data, &plan, Some(&chains));
-    let machine = start.top();
+    let machine = start.top().unwrap();
     let means =
         start.reconstruct(Array2::from_shape_fn((1, 3), |(_, c)| hidden[c]).view()).unwrap();
     let before = &machine.layer(LayerId(0)).bias;
-    let after = &found.model.top().layer(LayerId(0)).bias;
+    let after = &found.model.top().unwrap().layer(LayerId(0)).bias;
     for (i, seen) in data.column_means().iter().enumerate() {
         let expected = 0.1 * (seen - means[(0, i)]);
         // A mean of so many bits is this far off at most, at six standard errors.
@@ -102,7 +102,7 @@ fn features_of_grey_rows_are_those_of_their_probabilities() {
     let grey = Array2::from_shape_fn((5, 9), |(r, c)| (40 * (r % 3) + 11 * c + 100) as u8);
     let data = Dataset::from_array(grey.view()).unwrap().binarized(Binarize::Sample).unwrap();
     let found = model.features(&data).unwrap();
-    let machine = model.top();
+    let machine = model.top().unwrap();
     for (row, values) in grey.rows().into_iter().enumerate() {
         let mut x = State::zeros(machine, 1).unwrap();
         let v: Vec<f64> = values.iter().map(|&b| f64::from(b) / 255.0).collect();
