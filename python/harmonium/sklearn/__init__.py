@@ -9,7 +9,8 @@ attributes and methods, many times as fast.
 >>> from harmonium.sklearn import BernoulliRBM
 >>> X, y = load_digits(return_X_y=True)
 >>> model = make_pipeline(
-...     BernoulliRBM(n_components=100, learning_rate=0.06, random_state=0), LogisticRegression(C=10, max_iter=1000)
+...     BernoulliRBM(n_components=100, learning_rate=0.06, n_iter=30, random_state=0),
+...     LogisticRegression(C=100, max_iter=2000),
 ... )
 >>> model.fit(X[:1000] / 16, y[:1000]).score(X[1000:] / 16, y[1000:]) > 0.85
 True

@@ -118,8 +118,8 @@ class RBMClassifier(_Classifier):
         Number of hidden units.
     epochs : int, default=None
         Passes over the data; by default as many as make 3000 updates, at least 10.
-    learning_rate : float, default=None
-        The learning rate; by default 0.01, and 0.001 for real numbers.
+    learning_rate : float, default=0.05
+        The learning rate.
     batch : int, default=100
         Rows of one update.
     visible : {"auto", "binary", "gaussian", "spin"}, default="auto"
@@ -145,7 +145,7 @@ class RBMClassifier(_Classifier):
     >>> from sklearn.datasets import load_digits
     >>> from harmonium.sklearn import RBMClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = RBMClassifier(hidden=100, learning_rate=0.05, random_state=0).fit(X[:1200] > 7, y[:1200])
+    >>> model = RBMClassifier(hidden=100, random_state=0).fit(X[:1200] > 7, y[:1200])
     >>> model.score(X[1200:] > 7, y[1200:]) > 0.8
     True
     """
@@ -157,7 +157,7 @@ class RBMClassifier(_Classifier):
         hidden: int = 100,
         *,
         epochs: int | None = None,
-        learning_rate: float | None = None,
+        learning_rate: float | None = 0.05,
         batch: int = 100,
         visible: str = "auto",
         settings: dict[str, Any] | None = None,
@@ -183,8 +183,8 @@ class DBMClassifier(_Classifier):
         Number of units of each hidden layer.
     epochs : int, default=None
         Passes over the data; by default as many as make 3000 updates, at least 10.
-    learning_rate : float, default=None
-        The learning rate; by default 0.01, and 0.001 for real numbers.
+    learning_rate : float, default=0.05
+        The learning rate.
     batch : int, default=100
         Rows of one update.
     visible : {"auto", "binary", "gaussian", "spin"}, default="auto"
@@ -213,7 +213,7 @@ class DBMClassifier(_Classifier):
         hidden: Sequence[int] = (100, 50),
         *,
         epochs: int | None = None,
-        learning_rate: float | None = None,
+        learning_rate: float | None = 0.05,
         batch: int = 100,
         visible: str = "auto",
         settings: dict[str, Any] | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .. import _core
-from .._families import DBM, RBM, Trainable
+from .._families import RBM, Trainable
 from .._inputs import rows_of
 from .._settings import check_names
 from ..errors import InvalidError
@@ -32,11 +32,15 @@ class Machine(CallbackSupportMixin, BaseEstimator):
     """
 
     #: The class of the model.
-    _model_class: type[Trainable] = RBM
+    _model_class: Callable[..., Trainable] = RBM
     #: Whether rows with missing values are taken.
     _takes_nan = True
     #: Whether values between 0 and 1 are probabilities of bits.
     _takes_grey = False
+
+    #: Where real numbers lie, and how far they spread.
+    mean_: Any
+    scale_: Any
 
     hidden: Any
     epochs: int | None
@@ -190,7 +194,3 @@ def _dense(X: Any) -> Any:
 
 def _stable_sum(values: Any) -> Any:
     return np.sort(values, axis=0).sum(axis=0)
-
-
-#: For annotations elsewhere.
-DEEP = DBM

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 
 from .._families import DBM, DBN, RBM
-from .._models import LogLikelihood
+from .._results import LogLikelihood
 from ._machine import Machine
 
 __all__ = ["DBMTransformer", "DBNTransformer", "RBMTransformer"]
