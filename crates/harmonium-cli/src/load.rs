@@ -138,13 +138,16 @@ fn opened_for(
     reading: &DataArgs,
     terminal: &mut Terminal,
 ) -> Result<Opened, Failure> {
-    let memory = &model.about.data;
-    let n_columns = memory.schema.as_ref().map(Schema::n_columns);
-    let (remembered, book) = (&memory.reading, memory.codebook.as_ref());
-    let remembered = Remembered { reading: remembered, book, n_columns };
-    let opened = reading.reading()?.open_as(remembered, spec)?;
+    let opened = reading.reading()?.open_as(remembered(model), spec)?;
     opened.about.notes.iter().for_each(|note| terminal.note(note));
     Ok(opened)
+}
+
+/// How the data that a model was trained on was read.
+pub(crate) fn remembered(model: &Model) -> Remembered<'_> {
+    let memory = &model.about.data;
+    let n_columns = memory.schema.as_ref().map(Schema::n_columns);
+    Remembered { reading: &memory.reading, book: memory.codebook.as_ref(), n_columns }
 }
 
 /// The same data with the class of each row. `known` are the classes a model was trained with; without

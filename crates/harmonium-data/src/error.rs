@@ -176,6 +176,16 @@ pub enum Error {
     /// Something that is not a file where pictures are expected.
     #[error("this is a pipe, a socket or a device, not a file")]
     NotAFile,
+    /// A row of a sparse matrix that names entries that are not there.
+    #[error(
+        "row {row} of the sparse matrix names entries that it, or its {n_columns} columns, do not have"
+    )]
+    SparseRow {
+        /// The row, from 0.
+        row: usize,
+        /// Columns of the matrix.
+        n_columns: usize,
+    },
     /// An infinite value.
     #[error("row {row}, column {column} is infinite or beyond the range of 32-bit numbers")]
     NotFinite {
@@ -560,6 +570,7 @@ impl Error {
             Self::LongLine { .. } => "put each sample in a line of its own, and end the lines",
             Self::EmptyPipe => "a pipe can be read only once: save what it gives in a file",
             Self::NotAFile => "take it out of the folder: only regular files are read from folders",
+            Self::SparseRow { .. } => "sparse rows are compressed (CSR), with columns from 0 on",
             Self::NotFinite { .. } => "write missing entries as NaN, `?` or nothing",
             Self::Columns { .. } => {
                 "columns count from 0 and B is not included: `--columns 0..784` is the first 784"

@@ -33,7 +33,9 @@ mod opened;
 #[cfg(feature = "readers")]
 mod read;
 
-pub use array::Number;
+#[cfg(feature = "readers")]
+pub use array::fingerprint_of_array;
+pub use array::{Number, SparseRows};
 pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]

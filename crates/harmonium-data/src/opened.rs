@@ -14,9 +14,9 @@ use crate::frame::{Asked, Codebook, Encoded, Frame, Kind, Unknown};
 use crate::hash::ContentHash;
 use crate::input::Input;
 use crate::open::{name_of, open_input};
+use crate::reading::scale_of;
 use crate::{
-    About, Binarize, Dataset, Error, Format, LabelColumn, Labels, Loaded, Reading, Summary, Table,
-    Visible,
+    About, Binarize, Dataset, Error, Format, LabelColumn, Labels, Loaded, Reading, Summary, Visible,
 };
 
 /// Data as a machine will see it, and how it was read.
@@ -347,8 +347,4 @@ fn fingerprint(frame: &Frame) -> u64 {
         cells.iter().for_each(|cell| hash.text(cell.unwrap_or("\u{0}")));
     }
     hash.finish()
-}
-
-fn scale_of(table: &Table) -> Option<f32> {
-    Some(table.full_scale()).filter(|s| *s != 1.0)
 }

@@ -1,7 +1,7 @@
 //! How data is read: what every DATA can be told, and what a model remembers of it.
 
 use crate::frame::{Kinds, Unknown};
-use crate::{Binarize, Error, LabelColumn, Options};
+use crate::{Binarize, Dataset, Error, LabelColumn, Options, Summary, Table};
 
 /// How a file becomes samples. The fields are the flags of every DATA on the command line, the keys
 /// of configuration files and what a model stores, in the same words.
@@ -83,6 +83,35 @@ impl Reading {
         self.binarize.as_deref().map(str::parse).transpose()
     }
 
+    /// Presents a table that did not come from a file as these settings say; where nothing is said of
+    /// binarisation, as what it looks like. The settings are returned with the automatic ones filled in.
+    ///
+    /// # Errors
+    ///
+    /// If a setting cannot be read, the picture does not fit, or values cannot be binarised so.
+    pub fn present(&self, mut table: Table) -> Result<(Dataset, Self), Error> {
+        let options = self.options()?;
+        if let Some(full_scale) = options.full_scale {
+            table = table.with_full_scale(full_scale)?;
+        }
+        if options.invert {
+            table = table.inverted();
+        }
+        if let Some(layout) = options.image {
+            table = table.with_layout(layout)?;
+        }
+        let mut reading = self.clone();
+        let binarize = match self.binarize()? {
+            Some(binarize) => binarize,
+            None => Summary::of(&table).binarize,
+        };
+        reading.binarize = Some(binarize.to_string());
+        if binarize != Binarize::None && reading.full_scale.is_none() {
+            reading.full_scale = scale_of(&table);
+        }
+        Ok((Dataset::new(table, binarize)?, reading))
+    }
+
     /// These settings, and where one was not given that of `other`.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
@@ -120,4 +149,9 @@ impl Reading {
         ];
         set.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
     }
+}
+
+/// The scale of a table, where it is worth remembering.
+pub(crate) fn scale_of(table: &Table) -> Option<f32> {
+    Some(table.full_scale()).filter(|s| *s != 1.0)
 }

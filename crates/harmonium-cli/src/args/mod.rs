@@ -1,6 +1,8 @@
 //! What can be typed.
 
 pub(crate) mod data;
+pub(crate) mod finetune;
+pub(crate) mod infer;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -8,7 +10,9 @@ use crate::render;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
+use finetune::FinetuneArgs;
 use harmonium::engine::Arithmetic;
+use infer::InferArgs;
 use std::str::FromStr;
 use train::TrainCommand;
 
@@ -101,6 +105,12 @@ pub(crate) enum Command {
         after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits"
     )]
     Train(Box<TrainCommand>),
+    /// Make a net of a model, or of random weights, and train it to tell classes
+    #[command(after_help = "Examples:
+  harmonium finetune runs/digits digits --out runs/net
+  harmonium finetune runs/dbm train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --dropout 0.5 --input-dropout 0.2 --max-norm 3 --out runs/net
+  harmonium finetune none digits --hidden 200,200 --epochs 50 --out runs/plain")]
+    Finetune(Box<FinetuneArgs>),
     /// Draw samples from a model
     #[command(after_help = "Examples:
   harmonium sample runs/digits --n 100 --out samples.png
@@ -111,7 +121,7 @@ pub(crate) enum Command {
   harmonium complete runs/survey answers.csv --out filled.csv
   harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
     Complete(CompleteArgs),
-    /// The class of each row, by a model that learned labels
+    /// The class of each row, by a fine-tuned net or a model that learned labels
     #[command(after_help = "Examples:
   harmonium classify runs/digits digits
   harmonium classify runs/mnist t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --out classes.csv")]
@@ -127,6 +137,13 @@ pub(crate) enum Command {
   harmonium logz runs/mnist --method sandwich --width 0.5 --json
   harmonium logz ising:4,0.4")]
     Logz(LogzArgs),
+    /// Probabilities of units, ln Z and the most probable state, by one method or all of them
+    #[command(after_help = "Examples:
+  harmonium infer Grids_11.uai --method all
+  harmonium infer ising:4,0.4 --where visible[0]=1 --where visible[5]=-1
+  harmonium infer Grids_11.uai --evidence Grids_11.uai.evid --marginals Grids_11.MAR
+  harmonium infer runs/digits --given digits --rows 0..1 --mask mask.npy --map")]
+    Infer(Box<InferArgs>),
     /// Means of the hidden units for each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),
@@ -142,6 +159,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   harmonium convert runs/digits model.safetensors
   harmonium convert runs/digits parameters.json
+  harmonium convert runs/net net.onnx
   harmonium convert Grids_11.uai grid.safetensors
   harmonium convert ising:16,0.4 torus.uai
   harmonium convert faces.mat faces.npy --transpose")]
@@ -195,7 +213,7 @@ pub(crate) struct KnownArgs {
 impl KnownArgs {
     /// The columns and their values.
     pub(crate) fn values(&self) -> Vec<(String, String)> {
-        self.known.iter().map(|known| (known.column.clone(), known.value.clone())).collect()
+        self.known.iter().map(KnownValue::pair).collect()
     }
 }
 
@@ -204,6 +222,13 @@ impl KnownArgs {
 pub(crate) struct KnownValue {
     column: String,
     value: String,
+}
+
+impl KnownValue {
+    /// The column and the value.
+    pub(crate) fn pair(&self) -> (String, String) {
+        (self.column.clone(), self.value.clone())
+    }
 }
 
 impl FromStr for KnownValue {
@@ -301,8 +326,17 @@ pub(crate) struct ClassifyArgs {
     /// The class of each row, to compare with [default: the labels of the data, where it has any]
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
-    /// auto is exact where that is affordable, else mean-field, for a DBN recognition; ais has error bars
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition"])]
+    /// What is to be answered, to compare with, for nets that learned tags or values
+    #[arg(long, value_name = "DATA")]
+    pub(crate) targets: Option<String>,
+    /// The variable of a .mat or .npz file that holds the targets
+    #[arg(long, value_name = "NAME", requires = "targets")]
+    pub(crate) targets_variable: Option<String>,
+    /// Each row of the targets packs N bits into bytes
+    #[arg(long, value_name = "N", requires = "targets")]
+    pub(crate) targets_packed_bits: Option<usize>,
+    /// auto is exact where that is affordable, else mean-field, for a DBN recognition, for a net the net; ais has error bars
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition", "network"])]
     pub(crate) method: String,
     /// Draws of the recognition distribution for each row of a DBN
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -448,7 +482,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ConvertArgs {
     /// A model (file, run directory, UAI file, built-in machine), or data
     pub(crate) input: String,
-    /// A model as .safetensors, .json or .uai; data as .npy or .csv
+    /// A model as .safetensors, .json or .uai, a net as .onnx; data as .npy or .csv
     pub(crate) output: String,
     /// Replace a file that is there
     #[arg(long)]

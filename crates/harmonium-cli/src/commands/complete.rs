@@ -71,14 +71,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let error = completed.largest_error();
     let classes = &completed.classes;
     if common.json {
-        let mut value = json!({
-            "out": out, "n": n, "missing": missing, "sweeps": completed.sweeps,
-            "method": completed.method.name(), "verdict": completed.verdict,
-            "r_hat": completed.r_hat, "largest_error": error,
-        });
-        if let Some(classes) = classes {
-            value["classes"] = json!(classes);
-        }
+        let mut value = completed.to_json();
+        value["out"] = json!(out);
         return render::json(&value);
     }
     if let Some(classes) = classes {

@@ -56,14 +56,11 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     if let Some(text) = drawn.warning() {
         render::warn(&format!("{text}; {}", remedy(&drawn)));
     }
-    let (trust, sweeps) = (&drawn.trust, drawn.sweeps);
     if common.json {
-        return render::json(&json!({
-            "out": args.output.out, "n": n, "class": args.class, "sweeps": sweeps,
-            "method": drawn.method.name(), "verdict": trust.verdict, "r_hat": trust.r_hat,
-            "effective_samples": trust.effective_samples, "scalar": trust.scalar,
-            "autocorrelation_time": trust.autocorrelation_time, "round_trips": drawn.round_trips,
-        }));
+        let mut value = drawn.to_json();
+        value["out"] = json!(args.output.out);
+        value["class"] = json!(args.class);
+        return render::json(&value);
     }
     render::result(&format!("{n} samples {} in `{}`", how(&drawn), args.output.out))
 }

@@ -160,7 +160,7 @@ fn label_column(
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "places in a list")]
     let classes = values.iter().map(|&x| x as u32).collect();
-    Ok(Some(Labels::from_values(classes).named(label.levels().to_vec())))
+    Labels::named(classes, label.levels().to_vec()).map(Some)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
@@ -31,7 +32,8 @@ const ROWS: usize = 512;
 const MOST_LOOKED_AT: usize = 1000;
 
 /// How means are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Filling {
     /// Exactly where that is affordable, else by Gibbs sampling.
     #[default]
@@ -160,6 +162,7 @@ impl Model {
                 expected: "a machine, or a deep belief network with labels to be found",
                 found: "found a deep belief network without labels, or a mask".into(),
             }),
+            Body::Network(_) => Err(Error::NoDistribution),
         }
     }
 
@@ -202,7 +205,9 @@ impl Model {
         let (method, verdict) = match found.method {
             ClassMethod::MeanField => (Found::MeanField, Verdict::Unknown),
             ClassMethod::Ais => (Found::Annealed, Verdict::Unknown),
-            ClassMethod::Recognition => (Found::Recognition, Verdict::Unknown),
+            ClassMethod::Recognition | ClassMethod::Network => {
+                (Found::Recognition, Verdict::Unknown)
+            }
             ClassMethod::Auto | ClassMethod::Exact => (Found::Exact, Verdict::Exact),
         };
         let unknown = if method == Found::Exact { 0.0 } else { f64::NAN };
@@ -246,7 +251,7 @@ impl Given<'_> {
     ) -> Result<Completed, Error> {
         completing.check()?;
         let (held, clamp) = self.held()?;
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         // Rows that are equal have means in common, and samples of their own.
         let sets = match completing.draws {
             0 => exact::equal_rows(machine, &clamp, &held),

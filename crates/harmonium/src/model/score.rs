@@ -31,7 +31,7 @@ use crate::run::Model;
 use crate::sampling::{MeanField, Sampler};
 use crate::schema::Feed;
 use harmonium_data::Dataset;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows scored at a time.
@@ -41,7 +41,7 @@ const IMPORTANCE: u64 = 300;
 const LABELS: u64 = 301;
 
 /// How data is scored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Method {
@@ -299,6 +299,7 @@ impl Model {
                 self.score_machine(machine, &feed, scoring, listener)?
             }
             Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener)?,
+            Body::Network(_) => return Err(Error::NoDistribution),
         }
         .in_units(data);
         score.baseline = match score.method {

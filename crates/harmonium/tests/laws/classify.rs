@@ -15,15 +15,15 @@ use harmonium::sampling::{Clamp, Sampler};
 use harmonium::{Binarize, Dataset, Error, Model, exact};
 use ndarray::{Array2, Axis};
 
-const Q: usize = 3;
+pub(crate) const Q: usize = 3;
 
 /// The layer of labels: behind all others that data goes into.
-fn labels(machine: &Machine) -> LayerId {
+pub(crate) fn labels(machine: &Machine) -> LayerId {
     *machine.visible_layers().last().unwrap()
 }
 
 /// Every machine under law with three classes beside its visible layer, all weights strong.
-fn machines() -> Vec<(String, Machine)> {
+pub(crate) fn machines() -> Vec<(String, Machine)> {
     let labelled = |(name, machine): (String, Machine)| {
         let machine = with_labels(&machine, Q).unwrap();
         let mut step = Moments::zeros(&machine);
@@ -41,7 +41,7 @@ fn inputs(machine: &Machine) -> Vec<LayerId> {
 }
 
 /// Some rows of data, and the state that holds them.
-fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
+pub(crate) fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
     let mut x = some_states(machine, n, 5);
     let mut values = Vec::new();
     for row in 0..n {
