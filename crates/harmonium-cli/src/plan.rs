@@ -166,7 +166,7 @@ struct OwnSettings {
 }
 
 /// The table as settings of one sort; a value of the wrong type is named with its key.
-fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
+pub(crate) fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
     let read = |table: Table| Value::Table(table).try_into::<T>();
     read(table.clone()).map_err(|error| {
         let alone = |(key, value): &(&String, &Value)| {

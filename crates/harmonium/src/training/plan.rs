@@ -1,5 +1,6 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
+use super::guard::Guarding;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
@@ -387,7 +388,8 @@ impl Plan {
         let copies = match self.rule {
             Rule::Pcd => 2.0,
             Rule::Pt => self.replicas as f64 + 1.0,
-            Rule::Ptt => 2.0 + self.trajectory().reservoir as f64 / self.chains as f64,
+            // Samples of a machine that is frozen stand beside those of the last one.
+            Rule::Ptt => 2.0 + 2.0 * self.trajectory().reservoir as f64 / self.chains as f64,
             _ => return Ok(()),
         };
         let entries: usize = machine.layers().iter().map(Layer::len).sum();
@@ -430,7 +432,17 @@ impl Plan {
             Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };
-        let model: Box<dyn Deferring> = match self.rule {
+        Ok((data, self.model_side(self.rule, machine, rows)?))
+    }
+
+    /// The estimator of the model side by a rule.
+    pub(super) fn model_side(
+        &self,
+        rule: Rule,
+        machine: &Machine,
+        rows: Completeness,
+    ) -> Result<Box<dyn Deferring>, Error> {
+        Ok(match rule {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
@@ -440,8 +452,16 @@ impl Plan {
             }
             Rule::Exact => Box::new(ExactModel),
             Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
-        };
-        Ok((data, model))
+        })
+    }
+
+    /// What a guard of such a training does: it steers where that was asked for, and may temper persistent chains.
+    pub fn guarding(&self) -> Guarding {
+        match self.rule {
+            _ if !self.steer => Guarding::Warn,
+            Rule::Pcd => Guarding::Temper,
+            _ => Guarding::Steer,
+        }
     }
 
     pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {

@@ -6,7 +6,7 @@ mod stored;
 use super::ascent::{Ascent, largest_parameter, recenter};
 use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
-use super::guard::Steering;
+use super::guard::{Guarding, Steering};
 use super::learner::{Checkpoint, Learner, Rollback, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::{Completeness, Plan, Rule};
@@ -208,6 +208,20 @@ impl<'d> Trainer<'d> {
         Some(Rollback { acceptance, rate_factor: self.negative.caution() })
     }
 
+    /// Tempers the chains of the model side from here on, if they are to be and are not yet.
+    fn temper_if(&mut self, tempered: bool) -> Result<(), Error> {
+        if tempered && !self.steering.tempered && self.guarding() == Guarding::Temper {
+            let (graph, rows) = (self.sampler.graph(), Completeness::of(&self.feed));
+            self.negative = self.plan.model_side(Rule::Ptt, graph, rows)?;
+        }
+        Ok(())
+    }
+
+    /// What a guard may do to it.
+    fn guarding(&self) -> Guarding {
+        if self.reduce.is_some() { Guarding::Warn } else { self.plan.guarding() }
+    }
+
     /// The error of a parameter that is too large to go on with.
     fn ran_away(progress: Progress) -> Error {
         let what = "a parameter, or its square, became a number that is not finite".into();
@@ -366,8 +380,10 @@ impl Learner for Trainer<'_> {
         Body::Machine(self.machine().clone())
     }
 
-    fn steer(&mut self, steering: Steering) {
+    fn steer(&mut self, steering: Steering) -> Result<(), Error> {
+        self.temper_if(steering.tempered)?;
         self.steering = steering;
+        Ok(())
     }
 
     fn checkpoint(&self) -> Checkpoint {

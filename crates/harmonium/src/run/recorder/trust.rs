@@ -48,7 +48,9 @@ impl Recorder<'_, '_> {
             let what = note.clone();
             self.writer.append(&match steering {
                 None => Event::Warning { epoch, what },
-                Some(Steering { sweeps, rate }) => Event::Steered { epoch, what, sweeps, rate },
+                Some(Steering { sweeps, rate, tempered }) => {
+                    Event::Steered { epoch, what, sweeps, rate, tempered }
+                }
             })?;
             (self.note, self.steering) = (Some(note), steering);
         }

@@ -37,19 +37,21 @@ impl<'d> Trainer<'d> {
         let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
         let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
         let state = &checkpoint.state;
+        if let Some(stored) = state.0.get(STEERING) {
+            let tempered = stored.len() == 3 && state.get(STEERING, 3)?[2] == 1.0;
+            let steering = state.get(STEERING, stored.len().clamp(2, 3))?;
+            trainer.temper_if(tempered)?;
+            trainer.steering = Steering { sweeps: steering[0], rate: steering[1], tempered };
+        }
         let graph = trainer.sampler.graph();
-        trainer.positive.import(graph, &state.nested("positive"))?;
         trainer.negative.import(graph, &state.nested("negative"))?;
+        trainer.positive.import(graph, &state.nested("positive"))?;
         for (layer, activity) in graph.layers().iter().zip(&mut trainer.activity) {
             let key = format!("activity.{}", layer.name);
             activity.copy_from_slice(state.get(&key, layer.len())?);
         }
         let optimizer = state.nested("optimizer");
         trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if state.0.contains_key(STEERING) {
-            let steering = state.get(STEERING, 2)?;
-            trainer.steering = Steering { sweeps: steering[0], rate: steering[1] };
-        }
         if let (Some(learner), Some((graph, packed))) =
             (&mut trainer.learner, trainer.sampler.restore())
         {
@@ -78,7 +80,8 @@ impl<'d> Trainer<'d> {
         state.nest("negative", self.negative.export(graph));
         state.insert("norms", self.norms.to_vec());
         if self.steering != Steering::default() {
-            state.insert(STEERING, vec![self.steering.sweeps, self.steering.rate]);
+            let Steering { sweeps, rate, tempered } = self.steering;
+            state.insert(STEERING, vec![sweeps, rate, f64::from(u8::from(tempered))]);
         }
         if let (Some(learner), Some(packed)) = (&self.learner, self.sampler.engine().packed()) {
             let mut velocity = Moments::zeros(graph);
