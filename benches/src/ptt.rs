@@ -39,7 +39,7 @@ struct Problem<'a> {
     files: [&'a str; 2],
     binarize: Binarize,
     hidden: &'a [usize],
-    learning_rate: f64,
+    learning_rates: [f64; 2],
     epochs: u64,
     /// Test rows that are scored.
     rows: usize,
@@ -59,18 +59,18 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mnist = ["mnist/train-images-idx3-ubyte.gz", "mnist/t10k-images-idx3-ubyte.gz"];
     let whole = usize::MAX;
     let (none, threshold) = (Binarize::None, Binarize::Threshold(0.5));
-    let problem = |name, files, binarize, hidden, learning_rate, epochs, rows| {
+    let problem = |name, files, binarize, hidden, learning_rates, epochs, rows| {
         let epochs = short(epochs);
-        Problem { name, files, binarize, hidden, learning_rate, epochs, rows }
+        Problem { name, files, binarize, hidden, learning_rates, epochs, rows }
     };
     let problems = [
-        problem("mushrooms, rbm 200", mushrooms, none, &[200][..], 0.05, 100, whole),
-        problem("plants, rbm 200", plants, none, &[200], 0.05, 50, whole),
-        problem("mnist, rbm 500", mnist, threshold, &[500], 0.05, 5, whole),
-        problem("mushrooms, dbm 100-50", mushrooms, none, &[100, 50], 0.02, 100, 200),
+        problem("mushrooms, rbm 200", mushrooms, none, &[200][..], [0.01, 0.05], 200, whole),
+        problem("plants, rbm 200", plants, none, &[200], [0.01, 0.05], 50, whole),
+        problem("mnist, rbm 500", mnist, threshold, &[500], [0.01, 0.05], 3, whole),
+        problem("mushrooms, dbm 100-50", mushrooms, none, &[100, 50], [0.01, 0.05], 200, 200),
     ];
     for problem in problems.iter().filter(|p| wanted(p.name)) {
-        problem.run()?;
+        problem.run(&flags)?;
     }
     Ok(())
 }
@@ -149,18 +149,32 @@ fn tracked(trainer: &Trainer<'_>) -> Fallible<Option<TrackedLogPartition>> {
 }
 
 impl Problem<'_> {
-    fn run(&self) -> Outcome {
+    fn run(&self, flags: &Flags) -> Outcome {
         let [train, test] = self.files.map(|name| file(name, self.binarize));
         let (train, test) = (train?, test?);
-        println!("{}, rate {}, {} epochs", self.name, self.learning_rate, self.epochs);
-        let plan = Plan { learning_rate: self.learning_rate, ..Plan::for_epochs(self.epochs) };
-        let tempered = Plan { rule: Rule::Ptt, ..plan.clone() };
-        let time = self.measure("ptt, k 1", &tempered, (&train, &test))?;
+        for learning_rate in self.learning_rates {
+            self.run_at(learning_rate, flags, (&train, &test))?;
+        }
+        Ok(())
+    }
+
+    fn run_at(
+        &self,
+        learning_rate: f64,
+        flags: &Flags,
+        (train, test): (&Dataset, &Dataset),
+    ) -> Outcome {
+        println!("{}, rate {learning_rate}, {} epochs", self.name, self.epochs);
+        let plan = Plan { learning_rate, ..Plan::for_epochs(self.epochs) };
+        let freeze_below = flags.list("--freeze-below", &[])?.first().copied();
+        let k = Schedule::Constant(flags.list("--k", &[1.0])?[0]);
+        let tempered = Plan { rule: Rule::Ptt, freeze_below, k, ..plan.clone() };
+        let time = self.measure("ptt, k 1", &tempered, (train, test))?;
         // What a sweep, an epoch and a ladder cost, on a part of the training.
         let part = self.epochs.div_ceil(10).max(1);
         let share = part as f64 / self.epochs as f64;
         let timed = |plan: Plan| -> Fallible<f64> {
-            Ok(self.train(&train, &Plan { epochs: part, ..plan })?.1 / share)
+            Ok((self.train(train, &Plan { epochs: part, ..plan })?.1 / share).max(0.01))
         };
         let one = timed(plan.clone())?;
         let many = timed(Plan { k: Schedule::Constant(SWEEPS), ..plan.clone() })?;
@@ -174,11 +188,11 @@ impl Problem<'_> {
             (time / ladders).round().max(1.0) as usize,
         );
         let longer = Plan { epochs, ..plan.clone() };
-        self.measure(&format!("pcd, k 1, {epochs} epochs"), &longer, (&train, &test))?;
+        self.measure(&format!("pcd, k 1, {epochs} epochs"), &longer, (train, test))?;
         let more = Plan { k: Schedule::Constant(sweeps), ..plan.clone() };
-        self.measure(&format!("pcd, k {sweeps}"), &more, (&train, &test))?;
+        self.measure(&format!("pcd, k {sweeps}"), &more, (train, test))?;
         let pt = Plan { rule: Rule::Pt, chains: ladders, ..plan };
-        self.measure(&format!("pt, {ladders} ladders of 10"), &pt, (&train, &test))?;
+        self.measure(&format!("pt, {ladders} ladders of 10"), &pt, (train, test))?;
         Ok(())
     }
 
@@ -211,7 +225,8 @@ impl Problem<'_> {
         };
         let model = Bracketed::new(trainer.machine(), train, WORK)?;
         let [lower, _, upper] = model.on(test, self.rows)?;
-        let ladder = tracked(&trainer)?.map_or(String::new(), |t| ladder(&t, &model));
+        let rate = watched.model_side.caution();
+        let ladder = tracked(&trainer)?.map_or(String::new(), |t| ladder(&t, rate, &model));
         println!(
             "  {name:22} {seconds:6.1} s  test {lower:8.2} … {upper:8.2}  lag {}{ladder}",
             mixing(&MetricName::ChainsLag)
@@ -221,9 +236,9 @@ impl Problem<'_> {
 }
 
 /// $\ln Z$ by the ladder of a trajectory, beside a two-sided estimate.
-fn ladder(tracked: &TrackedLogPartition, model: &Bracketed<'_>) -> String {
+fn ladder(tracked: &TrackedLogPartition, rate: f64, model: &Bracketed<'_>) -> String {
     format!(
-        "  ln Z {:.2} ± {:.2} by {} machines ({}), two-sided {:.2} … {:.2}",
+        "  ln Z {:.2} ± {:.2} by {} machines ({}; rate {rate:.0e} of the plan's), two-sided {:.2} … {:.2}",
         tracked.log_z,
         tracked.std_error,
         tracked.rungs,

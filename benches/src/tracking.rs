@@ -20,7 +20,7 @@ use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, Options, Table, open_dataset, synthetic};
 use std::ops::ControlFlow;
 
-const USAGE: &str = "usage: reproduce tracking [--quick] [--no-cost] [--no-machines]";
+const USAGE: &str = "usage: reproduce tracking [--quick] [--no-cost] [--no-machines] [--each]";
 const RATES: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 /// Columns of every set: few enough that all states can be enumerated.
 const COLUMNS: usize = 9;
@@ -32,13 +32,13 @@ const UPDATES: u64 = 2000;
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let flags = Flags::parse(words, USAGE)?;
     if !flags.has("--no-machines") {
-        machines(if flags.has("--quick") { 1 } else { 3 })?;
+        machines(if flags.has("--quick") { 1 } else { 3 }, flags.has("--each"))?;
     }
     if flags.has("--no-cost") { Ok(()) } else { costs() }
 }
 
 /// What is found of twenty machines: five graphs, four sets.
-fn machines(seeds: u64) -> Outcome {
+fn machines(seeds: u64, each: bool) -> Outcome {
     println!(
         "ln Z as it is tracked against enumeration, {UPDATES} updates, {LOOKS} looks, {seeds} seeds"
     );
@@ -52,6 +52,9 @@ fn machines(seeds: u64) -> Outcome {
                 let mut found = Vec::new();
                 for seed in 0..seeds {
                     found.extend(track(&machine, &data, rate, seed)?);
+                }
+                if each {
+                    found.iter().for_each(|(off, bar)| println!("    {off:+.6} ± {bar:.6}"));
                 }
                 let within = found.iter().filter(|(d, bar)| d.abs() <= 3.0 * bar).count();
                 let largest = found.iter().map(|f| f.0.abs()).fold(0.0, f64::max);
@@ -78,10 +81,10 @@ fn machines(seeds: u64) -> Outcome {
 /// Four sets: patterns, pixels of digits, two modes that are far apart, and three that are in each other's way.
 fn sets() -> Fallible<Vec<(&'static str, Dataset)>> {
     let bars = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted)?;
-    let digits = open_dataset("digits", &Options::default(), Binarize::Threshold(0.5))?.dataset;
+    let digits = open_dataset("digits", &Options::default(), Binarize::None)?.dataset;
     // Nine pixels of the middle, of every twentieth digit.
     let pixels: Vec<usize> = (2..5).flat_map(|y| (2..5).map(move |x| 8 * y + x)).collect();
-    let pixel = |row: usize, c: usize| f32::from(u8::from(digits.table().at(row, c) > 0.5 * 16.0));
+    let pixel = |row: usize, c: usize| f32::from(u8::from(digits.table().at(row, c) > 8.0));
     let rows = (0..digits.n_rows()).step_by(20);
     let digits: Vec<f32> = rows
         .flat_map(|row| pixels.iter().map(move |&c| (row, c)))

@@ -3,10 +3,10 @@
 //!
 //! A machine is frozen when jumps from the last frozen one are accepted too rarely: the ladder
 //! grows as fast as the model moves, and at the places where it changes most. Where learning goes so
-//! far that almost nothing is accepted, or the chains of a machine that is to be frozen do not settle, the chains no longer
-//! stand for the model, and a gradient from
+//! far that almost nothing is accepted, or that chains do not settle where it is, the chains no longer stand for the model, and a
+//! gradient from
 //! them would be wrong: training then goes back to the machine that was frozen last, at half the
-//! learning rate.
+//! learning rate, which the next machines that are frozen double again.
 
 use super::persistent::Followed;
 use super::{Context, Deferred, Deferring, Estimator, Retreat, Side, Snapshot};
@@ -17,7 +17,8 @@ use crate::sampling::{
     Chains, Extent, Frozen, Known, Sampler, TrackedLogPartition, Trajectory, Unsettled,
 };
 
-/// Steps that may be undone before a machine whose chains do not settle is frozen all the same: the rate is a millionth then.
+/// Steps that may be undone in turn before a machine whose chains do not settle is frozen all the same: the rate is a millionth
+/// then.
 const PATIENCE: u64 = 20;
 
 /// When machines are frozen and how many samples of them are kept.
@@ -80,8 +81,9 @@ pub struct TrajectoryTempered {
     followed: Followed,
     /// The share of jumps from the last frozen machine that is accepted.
     acceptance: f64,
-    /// How often training went back.
-    retreats: u64,
+    /// How often the learning rate is halved: once for each time that training went back, and doubled again by every machine
+    /// that is frozen afterwards.
+    caution: u64,
     /// Whether it should go back after this step.
     too_far: bool,
 }
@@ -109,7 +111,7 @@ impl TrajectoryTempered {
             ladder: None,
             followed: Followed::new(n)?,
             acceptance: 1.0,
-            retreats: 0,
+            caution: 0,
             too_far: false,
         })
     }
@@ -148,12 +150,15 @@ impl TrajectoryTempered {
         self.too_far = self.acceptance.is_nan() || self.acceptance < self.settings.retreat_below;
         if !self.too_far && self.acceptance < self.settings.freeze_below {
             let unsettled =
-                if self.retreats < PATIENCE { Unsettled::Refuse } else { Unsettled::Freeze };
+                if self.caution < PATIENCE { Unsettled::Refuse } else { Unsettled::Freeze };
             let frozen = ladder.freeze(sampler.machine(), x, k, unsettled, stream.fork(3))?;
             self.too_far = frozen == Frozen::No;
+            if frozen == Frozen::Yes {
+                self.caution = self.caution.saturating_sub(1);
+            }
         }
         if self.too_far {
-            self.retreats += 1;
+            self.caution += 1;
             x.copy_from(ladder.last().1);
         }
         self.ladder = Some(ladder);
@@ -181,7 +186,7 @@ impl Estimator for TrajectoryTempered {
     }
 
     fn caution(&self) -> f64 {
-        0.5_f64.powi(i32::try_from(self.retreats).unwrap_or(i32::MAX))
+        0.5_f64.powi(i32::try_from(self.caution).unwrap_or(i32::MAX))
     }
 
     fn log_partition(&self, sampler: &Sampler) -> Result<Option<TrackedLogPartition>, Error> {
@@ -198,7 +203,8 @@ impl Estimator for TrajectoryTempered {
         snapshot.insert("acceptance", vec![self.acceptance]);
         let (known, rounds) = ladder.known();
         let settled = u64::from(known.is_settled);
-        snapshot.insert_counters("ladder", &[known.rungs, rounds, self.retreats, settled]);
+        let counters = [known.rungs, rounds, self.caution, settled];
+        snapshot.insert_counters("ladder", &counters);
         snapshot.insert("log_partition", vec![known.log_z]);
         snapshot.insert("log_partition.groups", known.of_groups.clone());
         snapshot.insert_machine("frozen", ladder.last().0);
@@ -215,7 +221,7 @@ impl Estimator for TrajectoryTempered {
             return Ok(());
         }
         let (n, extent) = (self.settings.chains, self.settings.extent());
-        let [rungs, rounds, retreats, settled] = snapshot.counters("ladder")?;
+        let [rungs, rounds, caution, settled] = snapshot.counters("ladder")?;
         let known = Known {
             log_z: snapshot.get("log_partition", 1)?[0],
             of_groups: snapshot.get("log_partition.groups", Trajectory::n_groups(extent))?.to_vec(),
@@ -229,7 +235,7 @@ impl Estimator for TrajectoryTempered {
         let stored = (frozen, snapshot.base(machine)?, blocks);
         self.ladder = Some(Trajectory::restored(stored, extent, self.arithmetic, (known, rounds))?);
         self.acceptance = snapshot.get("acceptance", 1)?[0];
-        (self.retreats, self.too_far) = (retreats, false);
+        (self.caution, self.too_far) = (caution, false);
         Ok(())
     }
 }

@@ -11,7 +11,8 @@
 //! Chains that change places with checkpoints of a training are due to Béreux, Decelle, Furtlehner, Rosset & Seoane 2025; their
 //! use for learning, the ladder that grows and its Bennett ratios to arXiv 2607.27077. Here samples are copied and not
 //! exchanged: an exchange conserves how many samples there are of each mode in chains and reservoir together, so that what is
-//! left behind in the reservoir is what the machine moves away from, and every rung lags a little more than the one below.
+//! left behind in the reservoir is what the machine moves away from, and every rung lags a little more than the one below. Where
+//! chains do not forget in time, the machine is not frozen: training has gone too far.
 //!
 //! $x$ is what is left of a state when the layers that a sweep visits first are summed out (`marginal.rs`).
 //!
@@ -31,15 +32,17 @@ use serde::Serialize;
 use std::ops::Range;
 
 /// Groups of chains that never meet, if there are chains enough.
-const GROUPS: usize = 8;
+const GROUPS: usize = 5;
 /// Rounds before a new machine is sampled, for each that a chain takes to forget; at least as many.
 const SETTLING: usize = 20;
 /// Rounds between two samples of a chain, for each that it takes to forget.
 const APART: f64 = 2.0;
 /// Most rounds until the chains of a new machine have settled.
-const MOST_ROUNDS: usize = 400;
+const MOST_ROUNDS: usize = 200;
+/// The standard error beyond which $\ln Z$ is not to be believed: samples that are so few may all miss the same.
+const ROUGH: f64 = 0.5;
 /// Rounds before the chains say something about $\ln Z$, and rounds that do.
-const LOOKING: (usize, usize) = (8, 4);
+const LOOKING: (usize, usize) = (12, 4);
 /// How often the way to a machine that the factorised one does not reach is halved to find the next
 /// rung.
 const HALVINGS: usize = 6;
@@ -57,8 +60,8 @@ pub struct TrackedLogPartition {
     pub rungs: usize,
     /// The share of jumps from the last of them to this one that are accepted.
     pub acceptance: f64,
-    /// Whether the samples of every frozen machine had settled. Elsewhere they may all lag behind their machines
-    /// alike, which no error bar knows of.
+    /// Whether the samples of every frozen machine had settled, and the error is small. Elsewhere they may all lag behind their
+    /// machines alike, which no error bar knows of.
     pub is_settled: bool,
 }
 
@@ -126,6 +129,23 @@ impl Rung {
     }
 }
 
+/// A machine that is to be frozen.
+struct New {
+    sampler: Sampler,
+    marginal: Marginal,
+}
+
+impl New {
+    fn of(machine: &Machine, arithmetic: Arithmetic) -> Result<Self, Error> {
+        let marginal = Marginal::of(machine)?;
+        Ok(Self { sampler: Sampler::new(machine.clone(), arithmetic), marginal })
+    }
+
+    fn both(&self) -> (&Sampler, &Marginal) {
+        (&self.sampler, &self.marginal)
+    }
+}
+
 /// $\ln Z$ of the machine that was frozen last.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
@@ -144,7 +164,7 @@ pub(crate) struct Known {
 pub(crate) enum Frozen {
     /// It is the last rung now.
     Yes,
-    /// Its chains did not settle; the last rung is what it was.
+    /// Its chains did not settle.
     No,
 }
 
@@ -250,49 +270,65 @@ impl Trajectory {
         unsettled: Unsettled,
         stream: Stream,
     ) -> Result<Frozen, Error> {
-        let sampler = Sampler::new(machine.clone(), self.arithmetic);
-        let marginal = Marginal::of(machine)?;
-        let new = (&sampler, &marginal);
-        let mut round = 0;
-        let mut advance = |x: &mut State| -> Result<Vec<bool>, Error> {
-            let stream = stream.fork(round as u64);
-            let jumped = self.jump(new, x, round % self.extent.blocks, stream.fork(0)).1;
-            round += 1;
-            sampler.gibbs(&Clamp::none(), x, k, stream.fork(1))?;
-            Ok(jumped)
-        };
-        let mut jumps = Vec::new();
-        let forgotten = loop {
-            let forgotten = forgetting(&jumps);
-            if jumps.len() as f64 >= SETTLING as f64 * forgotten {
-                break Some(forgotten);
-            }
-            if jumps.len() >= MOST_ROUNDS {
-                break None;
-            }
-            for _ in 0..SETTLING {
-                jumps.push(advance(x)?);
-            }
-        };
+        let new = New::of(machine, self.arithmetic)?;
+        let forgotten = self.settle(&new, x, k, stream.fork(0))?;
         if forgotten.is_none() && unsettled == Unsettled::Refuse {
             return Ok(Frozen::No);
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few rounds")]
         let apart = (APART * forgotten.unwrap_or(1.0)).ceil().max(1.0) as usize;
-        let mut blocks = Vec::new();
-        for _ in 0..self.extent.blocks {
-            for _ in 0..apart {
-                advance(x)?;
+        let (mut blocks, stream) = (Vec::new(), stream.fork(1));
+        for b in 0..self.extent.blocks {
+            for round in 0..apart {
+                self.advance(&new, x, k, b * apart + round, stream)?;
             }
             blocks.push(x.clone());
         }
-        let forward = self.rung.seen_by(new);
-        let backward: Vec<f64> = blocks.iter_mut().flat_map(|x| self.rung.sees(new, x)).collect();
+        let forward = self.rung.seen_by(new.both());
+        let backward: Vec<f64> =
+            blocks.iter_mut().flat_map(|x| self.rung.sees(new.both(), x)).collect();
         self.known = self.beyond(&forward, &backward);
         self.known.rungs += 1;
         self.known.is_settled &= forgotten.is_some();
         self.rung = Rung::new(machine.clone(), self.arithmetic, blocks)?;
         Ok(Frozen::Yes)
+    }
+
+    /// Lets the chains of a new machine jump and sweep until they have forgotten where they were: the rounds that takes a chain, or
+    /// nothing if they do not.
+    fn settle(
+        &self,
+        new: &New,
+        x: &mut State,
+        k: usize,
+        stream: Stream,
+    ) -> Result<Option<f64>, Error> {
+        let mut jumps = Vec::new();
+        while jumps.len() < MOST_ROUNDS {
+            for _ in 0..SETTLING {
+                jumps.push(self.advance(new, x, k, jumps.len(), stream)?);
+            }
+            let forgotten = forgetting(&jumps);
+            if jumps.len() as f64 >= SETTLING as f64 * forgotten {
+                return Ok(Some(forgotten));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A round of the chains of a new machine: which of them jumped.
+    fn advance(
+        &self,
+        new: &New,
+        x: &mut State,
+        k: usize,
+        round: usize,
+        stream: Stream,
+    ) -> Result<Vec<bool>, Error> {
+        let stream = stream.fork(round as u64);
+        let jumped = self.jump(new.both(), x, round % self.extent.blocks, stream.fork(0)).1;
+        new.sampler.gibbs(&Clamp::none(), x, k, stream.fork(1))?;
+        Ok(jumped)
     }
 
     /// $\ln Z$ of a machine from $u$ at the samples of the last rung (`forward`) and at its own, both block by block.
@@ -364,28 +400,25 @@ impl Trajectory {
         x: &State,
     ) -> Result<TrackedLogPartition, Error> {
         // Quantised weights would shift energies by more than the error.
-        let sampler = Sampler::new(sampler.machine().clone(), self.arithmetic);
-        let marginal = Marginal::of(sampler.machine())?;
-        let new = (&sampler, &marginal);
+        let new = New::of(sampler.machine(), self.arithmetic)?;
         let (mut x, stream) = (x.clone(), Stream::new(self.rounds).fork(0x7474));
         let (settling, looking) = LOOKING;
         let mut backward = Vec::new();
         for round in 0..settling + looking {
             // Chains have sampled the machine before its last update: they catch up first.
-            let stream = stream.fork(round as u64);
-            self.jump(new, &mut x, round % self.extent.blocks, stream.fork(0));
-            sampler.gibbs(&Clamp::none(), &mut x, 1, stream.fork(1))?;
+            self.advance(&new, &mut x, 1, round, stream)?;
             if round >= settling {
-                backward.extend(self.rung.sees(new, &mut x));
+                backward.extend(self.rung.sees(new.both(), &mut x));
             }
         }
-        let forward = self.rung.seen_by(new);
+        let forward = self.rung.seen_by(new.both());
         let Known { log_z, of_groups, rungs, is_settled } = self.beyond(&forward, &backward);
         let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
         let (mean, error) = mean_and_error(&of_groups);
         // What few samples shift, fewer samples shift more.
         let std_error = error.hypot(log_z - mean);
         let rungs = usize::try_from(rungs).unwrap_or(usize::MAX);
+        let is_settled = is_settled && std_error <= ROUGH;
         Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance, is_settled })
     }
 

@@ -11,7 +11,7 @@
 //!
 //! At a high learning rate the likelihood goes up and down before the rate falls, so one failure says little.
 //! What follows is a [`Steering`]: twice the sweeps between updates, and where the likelihood
-//! is down for a second time in turn, or there are many sweeps already, half the learning rate. Where both were tried and it
+//! is down for a second time in turn and does not rise, or there are many sweeps already, half the learning rate. Where both were tried and it
 //! fails all the same, the chains are tempered: from then on they are proposed samples of frozen earlier machines. Who only warns does
 //! so after the third failure in turn. All of it follows from the measurements alone, so the same seed
 //! gives the same training.
@@ -88,6 +88,8 @@ pub struct Guard {
     guarding: Guarding,
     steering: Steering,
     best: Option<f64>,
+    /// The score at the last look.
+    last: Option<f64>,
     /// Why the last look failed, if it did.
     failing: Option<String>,
     /// Looks that failed in turn, and those of them at which the likelihood was down.
@@ -120,10 +122,12 @@ impl Guard {
             return None;
         }
         let doubt = found.get(&MetricName::LogPartition).and_then(|z| z.std_error).unwrap_or(0.0);
+        let mut rises = false;
         let fallen = score.and_then(|score| {
             let surely = found.lower_end(&score.name).unwrap_or(score.value);
             let best = self.best.map_or(surely, |best| best.max(surely));
             self.best = Some(best);
+            rises = self.last.replace(score.value).is_some_and(|last| score.value > last);
             let fall = best - score.value;
             (fall > FALL.max(CLEAR * doubt)).then(|| {
                 format!("{} fell to {:.3}, {fall:.3} below its best", score.name, score.value)
@@ -138,6 +142,8 @@ impl Guard {
                 )
             })
         });
+        // What was done takes time to help, and a lower rate takes longer: a likelihood that is down but rises is left alone.
+        let recovers = rises && behind.is_none();
         self.falls = if fallen.is_some() { self.falls + 1 } else { 0 };
         self.failing = fallen.or(behind);
         self.failures = if self.failing.is_some() { self.failures + 1 } else { 0 };
@@ -148,6 +154,7 @@ impl Guard {
                 self.warned = true;
                 Some(Advice { note: format!("chains do not mix: {reason}"), steering: None })
             }
+            Guarding::Steer | Guarding::Temper if recovers => None,
             Guarding::Steer | Guarding::Temper => self.steer(&reason),
         }
     }
@@ -180,7 +187,7 @@ impl Guard {
     /// What it remembers, for a checkpoint.
     pub fn export(&self) -> Value {
         json!({
-            "steering": self.steering, "best": self.best,
+            "steering": self.steering, "best": self.best, "last": self.last,
             "failing": self.failing, "failures": self.failures, "falls": self.falls,
             "warned": self.warned,
         })
@@ -190,6 +197,7 @@ impl Guard {
     pub fn import(&mut self, state: &Value) {
         self.steering = serde_json::from_value(state["steering"].clone()).unwrap_or_default();
         self.best = state["best"].as_f64();
+        self.last = state["last"].as_f64();
         self.failing = state["failing"].as_str().map(str::to_owned);
         let count = |key: &str| state[key].as_u64().and_then(|n| u32::try_from(n).ok());
         (self.failures, self.falls) = (count("failures").unwrap_or(0), count("falls").unwrap_or(0));
@@ -228,7 +236,9 @@ mod tests {
         assert_eq!(advice.steering, Some(Steering { sweeps: 2.0, ..Steering::default() }));
         let advice = guard.look(&found(-25.0, 0.1, 0.0)).unwrap();
         assert_eq!(advice.steering, Some(Steering { sweeps: 4.0, ..Steering::default() }));
-        let advice = guard.look(&found(-24.0, 0.1, 0.0)).unwrap();
+        // It rises again: nothing more is done, unless it does not.
+        assert_eq!(guard.look(&found(-24.0, 0.1, 0.0)), None);
+        let advice = guard.look(&found(-24.5, 0.1, 0.0)).unwrap();
         assert_eq!(advice.steering, Some(Steering { sweeps: 8.0, rate: 0.5, tempered: false }));
         // Within four error bars of ln Z nothing fell.
         assert_eq!(guard.look(&found(-25.0, 2.0, 0.0)), None);

@@ -49,7 +49,7 @@ fn at_exact_samples(
     snapshot.insert("acceptance", vec![1.0]);
     snapshot.insert("ladder", vec![1.0, 0.0, 0.0, 1.0]);
     snapshot.insert("log_partition", vec![exact::log_partition(frozen).unwrap()]);
-    snapshot.insert("log_partition.groups", vec![exact::log_partition(frozen).unwrap(); 8]);
+    snapshot.insert("log_partition.groups", vec![exact::log_partition(frozen).unwrap(); 5]);
     let x = exact::samples(machine, n, stream.fork(0)).unwrap();
     for l in machine.layer_ids() {
         snapshot.insert(format!("chains.{}", machine.layer(l).name), x.layer(l).to_vec());
@@ -288,8 +288,7 @@ fn long_ladders_know_the_partition_function() {
     assert!(squares / n < 1.0 + 4.0 * (2.0_f64 / n).sqrt(), "mean square {}", squares / n);
 }
 
-/// Steps that are too large are undone, every one of them at half the rate of the one before, and
-/// the same ones whenever the run is repeated.
+/// Steps that are too large are undone, and the same ones whenever the run is repeated.
 #[test]
 fn what_goes_too_far_is_undone() {
     let data = Dataset::new(
@@ -318,15 +317,18 @@ fn what_goes_too_far_is_undone() {
         };
         let (first, undone) = run();
         assert!(undone.steps.len() > 2, "{precision:?}: {:?}", undone.steps);
-        for (i, &(step, factor, acceptance)) in undone.steps.iter().enumerate() {
-            assert_eq!(factor, 1.0 / (2_u64 << i) as f64, "{precision:?}");
+        for &(step, factor, acceptance) in &undone.steps {
+            assert!(factor <= 0.5 && factor.log2().fract() == 0.0, "{precision:?}: {factor}");
             // Below 0.1, or below 0.3 where the chains did not settle.
             assert!(acceptance < 0.3, "{precision:?}: {acceptance}");
             let later = undone.rates.iter().find(|(s, _)| *s == step + 1);
             assert!(later.is_none_or(|(_, rate)| *rate == 30.0 * factor), "{precision:?}");
         }
-        // Rates soon are small enough: 30 is halved 15 times on the way to 0.001.
-        assert!(undone.steps.len() < 15, "{precision:?}: {:?}", undone.steps);
+        // One after the other is undone at half the rate of the one before, until one is small enough.
+        for pair in undone.steps.windows(2).filter(|pair| pair[1].0 == pair[0].0 + 1) {
+            assert_eq!(pair[1].1, 0.5 * pair[0].1, "{precision:?}");
+        }
+        assert!(undone.steps.len() < 30, "{precision:?}: {:?}", undone.steps);
         assert!(run().0 == first, "{precision:?}");
         // Stopped where it was undone, before and after, it goes on alike.
         for checkpoint in &undone.checkpoints {
