@@ -70,6 +70,7 @@ fn record(set: &Set, hidden: usize, plan: &Plan, watch: Watch) -> Fallible<(Reco
         checkpoint_seconds: 1e9,
         watch,
         guarding: plan.guarding(),
+        metrics: Vec::new(),
     };
     let mut learner = training.learner()?;
     let recorded = writer.record(learner.as_mut(), recording, None, &mut Silent)?;

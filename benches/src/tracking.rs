@@ -197,6 +197,7 @@ fn time(set: &Set, updates: u64, watch: Watch) -> Fallible<f64> {
         checkpoint_seconds: 1e9,
         watch,
         guarding: plan.guarding(),
+        metrics: Vec::new(),
     };
     let mut learner = training.learner()?;
     let start = cpu_seconds()?;

@@ -35,11 +35,13 @@ fn run() -> Result<(), Failure> {
     common.on_threads(|| match &command {
         Command::Demo(args) => commands::demo::run(args, &common),
         Command::Train(command) => commands::train::run(command, &common),
+        Command::Finetune(args) => commands::finetune::run(args, &common),
         Command::Sample(args) => commands::sample::run(args, &common),
         Command::Classify(args) => commands::classify::run(args, &common),
         Command::Complete(args) => commands::complete::run(args, &common),
         Command::Score(args) => commands::score::run(args, &common),
         Command::Logz(args) => commands::logz::run(args, &common),
+        Command::Infer(args) => commands::infer::run(args, &common),
         Command::Features(args) => commands::features::run(args, &common),
         Command::Inspect(args) => commands::inspect::run(args, &common),
         Command::Report(args) => commands::report::run(args, &common),

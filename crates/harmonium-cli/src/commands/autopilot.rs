@@ -40,7 +40,7 @@ pub(super) fn fly(
     asked.settings.hidden = Some(hidden(model, &given).some());
     let (prepared, blueprint) = prepare(model, asked, terminal)?;
     // What does not fit is refused before there is a directory.
-    drop(prepared.training(blueprint).learner()?);
+    drop(prepared.training(blueprint)?.learner()?);
     let mut writer = directory(args)?;
     let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
     let chosen = with(&given, &best)?;

@@ -1,11 +1,12 @@
 //! Filters and samples as pictures inside the page.
 
-use super::Filters;
 use super::markup::{base64, escape, figure, number, plural};
 use super::mosaic::{self, Scale};
+use super::{Filters, Mistake};
 use anyhow::{Context as _, Result};
 use harmonium::findings::Evidence;
 use harmonium_data::Image;
+use std::fmt::Write as _;
 
 /// More filters than that tell nothing more.
 const MOST_FILTERS: usize = 256;
@@ -105,6 +106,25 @@ fn shape(n_values: usize, image: Option<Image>) -> Image {
             mosaic::near_square(n_values)
         }
     })
+}
+
+/// A small picture of each mistake, with what it is and what it was taken for.
+pub(super) fn mistakes(mistakes: &[Mistake], image: Option<Image>) -> Result<String> {
+    let mut html = String::new();
+    for Mistake { values, label, found: (class, p) } in mistakes {
+        let caption = format!(
+            "{} → {} {}",
+            escape(label),
+            escape(class),
+            number((100.0 * p).round() / 100.0)
+        );
+        let (image, tiles) = (shape(values.len(), image), std::slice::from_ref(values));
+        let picture =
+            Picture { tiles, image, columns: 1, scale: Scale::Unit, room: 60, alt: &caption };
+        let picture = picture.html()?;
+        let _ = writeln!(html, "<figure>{picture}<figcaption>{caption}</figcaption></figure>");
+    }
+    Ok(html)
 }
 
 /// Data on the left and samples of the model on the right, in equal shades.

@@ -243,6 +243,7 @@ impl<'d> Monitor<'d> {
                 let batch = alike(feed, rows);
                 logs.extend(exact::log_sums(machine, batch.clamp(), &batch.to_state(machine)?)?);
             }
+            data.in_units(&data.chosen(), &mut logs);
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
                 name: MetricName::LogLikelihood(on),
@@ -294,6 +295,9 @@ impl<'d> Monitor<'d> {
                 Err(Error::Topology { .. }) => look.pseudo = None,
                 Err(error) => return Err(error),
             }
+        }
+        if let Some(logs) = &mut look.pseudo {
+            data.in_units(&chosen, logs);
         }
         Ok(look)
     }

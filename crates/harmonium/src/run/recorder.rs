@@ -1,4 +1,4 @@
-//! The observer that leaves a run directory behind: events, checkpoints, the best model, patience.
+//! The observer that leaves a run behind: events, checkpoints, the best model, patience.
 //!
 //! Everything that decides how a run goes on (the best score so far, the time spent) is part of its
 //! checkpoints, so a run that was stopped and resumed has the events, the best model and the bytes of
@@ -7,13 +7,13 @@
 mod record;
 mod trust;
 
-pub use record::{Recorded, Recording};
+pub use record::{Recorded, Recording, record};
 
 use super::event::{Epoch, Event, PretrainingEpoch};
 use super::idle::{self, Idle};
 use super::model_file::{About, Model};
+use super::store::RunStore;
 use super::validated::{self, Validated};
-use super::writer::RunWriter;
 use crate::error::Error;
 use crate::evaluation::dbn;
 use crate::evaluation::monitor::{Confirmation, Monitor};
@@ -33,7 +33,11 @@ use trust::DO_NOT_MIX;
 pub(super) const RECORDER: &str = "recorder";
 
 /// Measurements shown beside the progress, the first two that there are.
-const SHOWN: [MetricName; 7] = [
+const SHOWN: [MetricName; 11] = [
+    MetricName::ErrorRate(On::Valid),
+    MetricName::AveragePrecision(On::Valid),
+    MetricName::Loss(On::Valid),
+    MetricName::Loss(On::Train),
     MetricName::LogLikelihood(On::Valid),
     MetricName::Bound(On::Valid),
     MetricName::LogLikelihood(On::Train),
@@ -43,9 +47,9 @@ const SHOWN: [MetricName; 7] = [
     MetricName::FreeEnergyGap,
 ];
 
-/// Writes what a training does into its run directory.
+/// Writes down what a training does, into a run directory or into memory.
 pub struct Recorder<'w, 'd> {
-    writer: &'w mut RunWriter,
+    writer: &'w mut dyn RunStore,
     monitor: Monitor<'d>,
     guard: Guard,
     /// What the guard advises after the epoch that has ended.
@@ -78,7 +82,7 @@ pub struct Recorder<'w, 'd> {
 
 impl<'w, 'd> Recorder<'w, 'd> {
     /// Records into `writer`.
-    pub fn new(writer: &'w mut RunWriter, recording: Recording<'d>) -> Self {
+    pub fn new(writer: &'w mut dyn RunStore, recording: Recording<'d>) -> Self {
         let monitor = Monitor::new(recording.train, recording.valid, recording.about.seed);
         Self {
             writer,
@@ -165,7 +169,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             return Ok((Event::Pretraining(told), Measurements::default()));
         }
         let start = Instant::now();
-        let measured = self.monitor.measure(view).and_then(|found| self.with_score(view, found));
+        let measured = self.measure(view).and_then(|found| self.with_score(view, found));
         let found = finite(measured, view.report.step, view.epoch())?;
         self.measuring += start.elapsed();
         let (epochs, steps) = view.before();
@@ -175,6 +179,14 @@ impl<'w, 'd> Recorder<'w, 'd> {
         told.stage = view.stage().map(|stage| stage.to_string());
         told.measurements = found.clone();
         Ok((told.into(), found))
+    }
+
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let mut found = self.monitor.measure(view)?;
+        for metric in &mut self.recording.metrics {
+            found.extend(metric.measure(view)?);
+        }
+        Ok(found)
     }
 
     /// What was measured, and where no score of the validation data was, a rough one.
@@ -251,7 +263,7 @@ impl Observer for Recorder<'_, '_> {
         let (event, found) = self.event(view)?;
         self.writer.append(&event)?;
         let failed = self.ask_guard(view, &found)?;
-        let late = self.judge(view, &found)?.or(failed);
+        let late = self.judge(view, &found)?.or(failed).or_else(|| self.writer.stop());
         if !found.is_empty() {
             self.measurements = found;
             let ((epochs, steps), body) = (view.before(), view.body());

@@ -1,17 +1,19 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
 use super::guard::Guarding;
+use super::objective::Objective;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
-    ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, PseudoLikelihood, Tempered, TrajectorySettings, TrajectoryTempered,
+    Blend, ClampedGibbs, Conditional, Contrastive, Deferring, ExactModel, ExactPosterior,
+    MeanFieldPosterior, Persistent, PseudoLikelihood, Tempered, TrajectorySettings,
+    TrajectoryTempered,
 };
 use crate::machine::{Layer, MOST_STEPS, Machine, check_memory};
 use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
-use crate::schema::Feed;
+use crate::schema::{Feed, LABELS};
 use serde::{Deserialize, Serialize};
 
 /// Most passes over the data that can be asked for.
@@ -104,6 +106,9 @@ pub struct Plan {
     pub rule: Rule,
     /// The data side of the gradient.
     pub posterior: Posterior,
+    /// What is climbed where there are labels.
+    #[serde(skip_serializing_if = "Objective::is_generative")]
+    pub objective: Objective,
     /// Sweeps of the model side per step.
     pub k: Schedule,
     /// Whether sweeps and learning rate follow what a guard advises; see [`super::Guard`].
@@ -190,6 +195,7 @@ impl Default for Plan {
             batch: 100,
             rule: Rule::Pcd,
             posterior: Posterior::Auto,
+            objective: Objective::Generative,
             k: Schedule::Constant(1.0),
             steer: false,
             chains: 100,
@@ -226,7 +232,7 @@ impl Plan {
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
-    pub const KEYS: [&'static str; 31] = [
+    pub const KEYS: [&'static str; 32] = [
         "seed",
         "precision",
         "epochs",
@@ -235,6 +241,7 @@ impl Plan {
         "batch",
         "rule",
         "posterior",
+        "objective",
         "k",
         "steer",
         "chains",
@@ -358,6 +365,7 @@ impl Plan {
             && self.sparsity_target.is_none()
             && self.max_norm.is_none();
         let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
+        let plain = plain && self.objective.is_generative();
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 
@@ -414,14 +422,8 @@ impl Plan {
         rows: Completeness,
     ) -> Result<BothEstimators, Error> {
         self.check_chains(machine)?;
-        let settings = MeanField {
-            tolerance: self.mean_field_tolerance,
-            max_sweeps: self.mean_field_sweeps,
-            damping: 0.0,
-        };
-        let clamp = Clamp::visible(machine);
         let holes = rows == Completeness::Holed;
-        let closed = !holes && posterior_factorises(machine, &clamp);
+        let closed = closed_form(machine, rows);
         let data: Box<dyn Deferring> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed || self.rule == Rule::Exact && holes => {
@@ -429,7 +431,9 @@ impl Plan {
             }
             // Mean field would take missing units for surer than they are.
             Posterior::Auto if holes => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
-            Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
+            Posterior::Auto | Posterior::MeanField => {
+                Box::new(MeanFieldPosterior::new(self.mean_field()))
+            }
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };
         Ok((data, self.model_side(self.rule, machine, rows)?))
@@ -442,7 +446,7 @@ impl Plan {
         machine: &Machine,
         rows: Completeness,
     ) -> Result<Box<dyn Deferring>, Error> {
-        Ok(match rule {
+        let model: Box<dyn Deferring> = match rule {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
@@ -452,6 +456,42 @@ impl Plan {
             }
             Rule::Exact => Box::new(ExactModel),
             Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
+        };
+        self.objective_side(machine, rows, model)
+    }
+
+    fn mean_field(&self) -> MeanField {
+        MeanField {
+            tolerance: self.mean_field_tolerance,
+            max_sweeps: self.mean_field_sweeps,
+            damping: 0.0,
+        }
+    }
+
+    /// The model side of the objective: that of the rule, or what the data alone says, or both.
+    fn objective_side(
+        &self,
+        machine: &Machine,
+        rows: Completeness,
+        model: Box<dyn Deferring>,
+    ) -> Result<Box<dyn Deferring>, Error> {
+        if self.objective.is_generative() {
+            return Ok(model);
+        }
+        let labels =
+            machine.visible_layers().into_iter().find(|&l| machine.layer(l).name == LABELS);
+        let labels = labels.ok_or(Error::NoLabels)?;
+        let posterior: Box<dyn Deferring> = if closed_form(machine, rows) {
+            Box::new(ExactPosterior::default())
+        } else {
+            Box::new(MeanFieldPosterior::new(self.mean_field()))
+        };
+        let conditional = Conditional::new(labels, posterior);
+        let share = self.objective.generative_share();
+        Ok(if share == 0.0 {
+            Box::new(conditional)
+        } else {
+            Box::new(Blend::new(model, conditional, share))
         })
     }
 
@@ -472,6 +512,11 @@ impl Plan {
     }
 }
 
+/// Whether the posterior of rows is a product of units.
+fn closed_form(machine: &Machine, rows: Completeness) -> bool {
+    rows != Completeness::Holed && posterior_factorises(machine, &Clamp::visible(machine))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -487,6 +532,7 @@ mod tests {
             reservoir: Some(500),
             freeze_below: Some(0.4),
             rollback_below: Some(0.2),
+            objective: Objective::Hybrid(0.1),
             ..Plan::default()
         };
         let written = serde_json::to_value(everything).unwrap();

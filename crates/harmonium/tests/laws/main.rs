@@ -11,6 +11,7 @@
     reason = "tests may panic, and index several tables by one row"
 )]
 
+mod approximations;
 mod autopilot;
 mod bad_input;
 mod baselines;
@@ -28,16 +29,21 @@ mod greedy;
 mod holes;
 mod inference;
 mod kernels;
+mod known_machines;
 mod layering;
 mod learning;
 mod log_partition;
 mod machines;
 mod model;
 mod model_dbn;
+mod model_infer;
 mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
+mod modes;
+mod network;
+mod objectives;
 mod physics;
 mod posterior;
 mod reduce;

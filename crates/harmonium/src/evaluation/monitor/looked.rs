@@ -16,11 +16,20 @@ const SHARE: usize = 60;
 pub(super) struct Looked<'d> {
     pub(super) data: &'d Dataset,
     feed: OnceLock<Feed<'d>>,
+    /// See [`Dataset::log_slopes`].
+    log_slopes: Option<Vec<f64>>,
 }
 
 impl<'d> Looked<'d> {
     pub(super) fn new(data: &'d Dataset) -> Self {
-        Self { data, feed: OnceLock::new() }
+        Self { data, feed: OnceLock::new(), log_slopes: data.log_slopes() }
+    }
+
+    /// Log-densities of rows in the units of the data.
+    pub(super) fn in_units(&self, rows: &[usize], logs: &mut [f64]) {
+        if let Some(slopes) = &self.log_slopes {
+            logs.iter_mut().zip(rows).for_each(|(log, &row)| *log += slopes[row]);
+        }
     }
 
     pub(super) fn feed(&self, machine: &Machine) -> Result<&Feed<'d>, Error> {

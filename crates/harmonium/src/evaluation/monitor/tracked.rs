@@ -99,8 +99,8 @@ pub(super) fn free_energies(sampler: &Sampler, x: &State) -> Result<Vec<f64>, Er
     energies(machine, &clamp, &x)
 }
 
-/// The logarithm of the sum over what is free in each row that is tracked, and whether it is the sum itself or
-/// its variational bound.
+/// The logarithm of the sum over what is free in each row that is tracked, in the units of the data, and whether it
+/// is the sum itself or its variational bound.
 pub(super) fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Error> {
     let machine = sampler.machine();
     let feed = data.feed(machine)?;
@@ -122,5 +122,6 @@ pub(super) fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>
             is_exact &= posterior_factorises(machine, clamp);
         }
     }
+    data.in_units(&data.tracked(), &mut logs);
     Ok((logs, is_exact))
 }

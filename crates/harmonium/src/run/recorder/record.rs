@@ -1,4 +1,4 @@
-//! A training and the run directory that it leaves: what is recorded, and how it ended.
+//! A training and the run that it leaves: what is recorded, and how it ended.
 
 use super::{RECORDER, Recorder};
 use crate::error::Error;
@@ -7,9 +7,10 @@ use crate::evaluation::tracking::Watch;
 use crate::progress::Listener;
 use crate::run::checkpoint::SavedCheckpoint;
 use crate::run::model_file::{About, Model};
+use crate::run::store::RunStore;
 use crate::run::validated::{BestScore, Validated};
 use crate::run::writer::RunWriter;
-use crate::training::{Guarding, Learner, Measurements, Observer as _, Stop, drive};
+use crate::training::{Guarding, Learner, Measurements, Metric, Observer as _, Stop, drive};
 use harmonium_data::Dataset;
 use serde_json::Value;
 
@@ -29,6 +30,8 @@ pub struct Recording<'d> {
     pub watch: Watch,
     /// What follows if the training fails.
     pub guarding: Guarding,
+    /// What is measured besides: of a net its errors.
+    pub metrics: Vec<Box<dyn Metric + 'd>>,
 }
 
 /// How a recorded run ended.
@@ -50,6 +53,56 @@ pub struct Recorded {
     pub confirmation: Option<Confirmation>,
 }
 
+/// Trains what `learner` learns, from its start or from a checkpoint, and records it in `store`.
+///
+/// # Errors
+///
+/// If a step fails, or the store does.
+pub fn record(
+    store: &mut dyn RunStore,
+    learner: &mut dyn Learner,
+    recording: Recording<'_>,
+    from: Option<&SavedCheckpoint>,
+    listener: &mut dyn Listener,
+) -> Result<Recorded, Error> {
+    let mut recorder = Recorder::new(store, recording);
+    match from.map(|saved| &saved.checkpoint) {
+        None => recorder.begin(&*learner)?,
+        Some(checkpoint) => {
+            recorder.stage = checkpoint.stage;
+            if let Some(state) = checkpoint.observers.get(RECORDER) {
+                recorder.import(state);
+            }
+            if let Some(lost) = recorder.validated.lost(recorder.writer) {
+                listener.note(&lost);
+            }
+        }
+    }
+    let stop = drive(learner, &mut [&mut recorder], listener)?;
+    let seconds = recorder.started.elapsed().as_secs_f64();
+    let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
+    let stop = match (stop, recorder.failed.take()) {
+        (Stop::Finished, Some(reason)) => Stop::Observer(reason),
+        (stop, _) => stop,
+    };
+    let validated = std::mem::take(&mut recorder.validated);
+    let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
+    let epochs = model.about.epoch;
+    let confirmation = recorder.confirmation;
+    let (measurements, good) = (recorder.measurements, recorder.good);
+    if let Stop::Diverged(_) = stop {
+        // The checkpoint before the first step is there at least.
+        let good = good.map_or_else(|| store.last_model(), |good| Ok(Some(good)))?;
+        model = good.unwrap_or(model);
+    }
+    if stop != Stop::Cancelled {
+        model = validated.result(store, model, listener);
+        store.finish(&model)?;
+    }
+    let best = validated.best();
+    Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
+}
+
 impl RunWriter {
     /// Trains what `learner` learns, from its start or from a checkpoint, and records it. The model is
     /// in the directory afterwards unless the training was cancelled.
@@ -64,45 +117,7 @@ impl RunWriter {
         from: Option<&SavedCheckpoint>,
         listener: &mut dyn Listener,
     ) -> Result<Recorded, Error> {
-        let mut recorder = Recorder::new(self, recording);
-        match from.map(|saved| &saved.checkpoint) {
-            None => recorder.begin(&*learner)?,
-            Some(checkpoint) => {
-                recorder.stage = checkpoint.stage;
-                if let Some(state) = checkpoint.observers.get(RECORDER) {
-                    recorder.import(state);
-                }
-                if let Some(lost) = recorder.validated.lost(recorder.writer.directory()) {
-                    listener.note(&lost);
-                }
-            }
-        }
-        let stop = drive(learner, &mut [&mut recorder], listener)?;
-        let seconds = recorder.started.elapsed().as_secs_f64();
-        let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
-        let stop = match (stop, recorder.failed.take()) {
-            (Stop::Finished, Some(reason)) => Stop::Observer(reason),
-            (stop, _) => stop,
-        };
-        let validated = std::mem::take(&mut recorder.validated);
-        let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
-        let epochs = model.about.epoch;
-        let confirmation = recorder.confirmation;
-        let (measurements, good) = (recorder.measurements, recorder.good);
-        if let Stop::Diverged(_) = stop {
-            // The checkpoint before the first step is there at least.
-            let saved = || Ok(self.directory().last_checkpoint()?.map(|saved| saved.model()));
-            let good = good.map_or_else(saved, |good| Ok::<_, Error>(Some(good)))?;
-            model = good.unwrap_or(model);
-        }
-        if stop != Stop::Cancelled {
-            model = validated.result(self.directory(), model, listener);
-        }
-        if stop != Stop::Cancelled {
-            self.finish(&model)?;
-        }
-        let best = validated.best();
-        Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
+        record(self, learner, recording, from, listener)
     }
 
     /// Writes the result of a run that was killed between its last checkpoint and the model.
@@ -117,7 +132,7 @@ impl RunWriter {
     ) -> Result<Recorded, Error> {
         let (validated, last) = (saved.validated(), saved.model());
         let epochs = last.about.epoch;
-        let model = validated.result(self.directory(), last, listener);
+        let model = validated.result(self, last, listener);
         self.finish(&model)?;
         Ok(Recorded { epochs, best: validated.best(), ..Recorded::of(model) })
     }

@@ -103,7 +103,7 @@ impl Recorder<'_, '_> {
         let about = self.about(learner);
         let mut chosen = last;
         if best.epoch != about.epoch {
-            let before = match self.writer.directory().read_best()? {
+            let before = match self.writer.read_best()? {
                 Some((Model { body: Body::Machine(machine), .. }, _)) => {
                     Some(self.monitor.look_again(&machine, learner.progress().epoch)?)
                 }
