@@ -35,7 +35,8 @@ const HELP: &str = "usage:
                                 peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
-                                coverage [--family NAME] [--draw N] [--quick] [--each]
+                                coverage [--family NAME] [--draw N] [--machine K]
+                                [--quick] [--each]
                                 [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
                                 no-silent-failure, precision, ptt, sampling, shifter,

@@ -63,19 +63,19 @@ pub(super) const FAMILIES: [Family; 7] = [
 ];
 
 /// Numbers of machine `k` of a family.
-struct Numbers(Stream);
+pub(super) struct Numbers(Stream);
 
 impl Numbers {
-    fn new(family: u64, which: Which) -> Self {
+    pub(super) fn new(family: u64, which: Which) -> Self {
         Self(Stream::new(2026 + which.draw).fork(family).fork(which.k as u64))
     }
 
     /// Uniform between -1 and 1.
-    fn even(&self, lane: usize, i: usize) -> f64 {
+    pub(super) fn even(&self, lane: usize, i: usize) -> f64 {
         2.0 * self.0.uniform(Site::new(0, 0, lane), i) - 1.0
     }
 
-    fn normals(&self, lane: usize, n: usize) -> Vec<f64> {
+    pub(super) fn normals(&self, lane: usize, n: usize) -> Vec<f64> {
         let mut out = vec![0.0; n];
         self.0.normals_into(Site::new(0, 0, lane), &mut out);
         out
@@ -83,7 +83,7 @@ impl Numbers {
 }
 
 /// Spins on a square lattice; `coupling` of the two sites that an edge joins.
-fn lattice(
+pub(super) fn lattice(
     side: usize,
     closed: bool,
     coupling: impl Fn(usize, usize) -> f64,
@@ -150,8 +150,11 @@ fn rbm(which: Which) -> Fallible<Machine> {
             return Ok(model.machine);
         }
     }
-    let (numbers, n) = (Numbers::new(5, which), 12 + k % 9);
-    let scale = [1.0, 1.5, 2.0][k / 9 % 3];
+    normal_rbm(&Numbers::new(5, which), 12 + k % 9, [1.0, 1.5, 2.0][k / 9 % 3])
+}
+
+/// As many visible as hidden units, biases N(0, 1), weights N(0, scale²).
+pub(super) fn normal_rbm(numbers: &Numbers, n: usize, scale: f64) -> Fallible<Machine> {
     let mut layers = Vec::new();
     for (l, (name, role)) in [("v", Role::Visible), ("h", Role::Hidden)].into_iter().enumerate() {
         let mut layer = Layer::new(name, role, Units::Binary, n)?;
