@@ -5,7 +5,7 @@
 //! weights. The gradient of the log-likelihood is $\langle s\rangle_\text{data} - \langle
 //! s\rangle_\text{model}$ for every parameter of every machine.
 
-use crate::machine::{Coupling, LayerId, Machine, Meaning, State, Weights, row_range};
+use crate::machine::{Coupling, Layer, LayerId, Machine, Meaning, State, Weights, row_range};
 use crate::units::{BitCoordinates, Units};
 use harmonium_kernels::dense::{add_counted, add_scaled};
 use harmonium_kernels::index::Words;
@@ -59,6 +59,54 @@ impl Moments {
         }
         for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
             rows.add_products(machine, c, out);
+        }
+    }
+
+    /// Adds the statistics of a mixture: each row in several states, which share the layers `same` and of which
+    /// state `k` of row `r` has the weight `weights[k][r]`.
+    ///
+    /// A product with a layer that is the same in all states needs the mean of the other alone.
+    pub(crate) fn add_mixture(
+        &mut self,
+        machine: &Machine,
+        states: &[State],
+        weights: &[Vec<f64>],
+        same: &[LayerId],
+    ) {
+        let own = |l: &Layer| !l.units.own_parameters().is_empty();
+        let plain = machine.layer_ids().all(|l| same.contains(&l) || !own(machine.layer(l)));
+        let Some(first) = states.first().filter(|_| plain) else {
+            states.iter().zip(weights).for_each(|(x, w)| self.add(machine, x, w));
+            return;
+        };
+        let totals: Vec<f64> =
+            (0..first.n_rows()).map(|r| weights.iter().map(|w| w[r]).sum()).collect();
+        let mut mean = first.clone();
+        for l in machine.layer_ids().filter(|l| !same.contains(l)) {
+            let n = machine.layer(l).len();
+            let mut values = vec![0.0; first.n_rows() * n];
+            for (x, w) in states.iter().zip(weights) {
+                let rows = values.chunks_exact_mut(n).zip(x.layer(l).chunks_exact(n));
+                for (r, (out, x)) in rows.enumerate() {
+                    let share = if totals[r] > 0.0 { w[r] / totals[r] } else { 0.0 };
+                    add_scaled(out, share, x);
+                }
+            }
+            mean.set_layer(l, &values);
+        }
+        let rows = MomentRows::new(machine, &mean, &totals);
+        let each: Vec<MomentRows<'_>> =
+            states.iter().zip(weights).map(|(x, w)| MomentRows::new(machine, x, w)).collect();
+        for l in machine.layer_ids() {
+            add_to(&mut self.bias[l.0], &rows.sums[l.0]);
+            self.add_own(machine, &mean, l, &totals, rows.total);
+        }
+        for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
+            if same.contains(&c.between.0) || same.contains(&c.between.1) {
+                rows.add_products(machine, c, out);
+            } else {
+                each.iter().for_each(|rows| rows.add_products(machine, c, out));
+            }
         }
     }
 

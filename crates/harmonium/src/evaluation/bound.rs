@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State, pair_energy};
-use crate::sampling::Clamp;
+use crate::sampling::{self, Clamp};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -17,21 +17,7 @@ use serde::Serialize;
 ///
 /// If clamp or state do not fit the machine.
 pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
-    clamp.check(machine, x.n_rows())?;
-    let mut bounds: Vec<f64> = machine.energies(x)?.into_iter().map(|e| -e).collect();
-    for (row, bound) in bounds.iter_mut().enumerate() {
-        for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
-            let (layer, means) = (machine.layer(l), x.row(l, row));
-            let group = layer.units.group();
-            for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
-                let range = unit * group..(unit + 1) * group;
-                let own = layer.own().piece(range.clone());
-                *bound += layer.units.entropy(&means[range], own);
-                *bound -= layer.units.spread_energy(own);
-            }
-        }
-    }
-    Ok(bounds)
+    sampling::bounds(machine, clamp, x)
 }
 
 /// The bound of a row, taken apart, in coordinates without offsets:

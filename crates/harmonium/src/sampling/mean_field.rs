@@ -10,7 +10,7 @@ use super::walk::{Heat, Response, Walk, in_tasks};
 use super::{Clamp, Sampler, fast_mean_field, packed};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{LayerId, Meaning, State};
+use crate::machine::{LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -208,4 +208,28 @@ pub(super) fn iterate(
 pub(super) fn visit_means(engine: &Engine, clamp: &Clamp, x: &mut State, layers: &[LayerId]) {
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
     walk.visit_all(x, layers, Response::Mean);
+}
+
+/// $-\langle E\rangle_q + H(q)$ of each row, whose free layers hold means; free Gaussian units have variance
+/// $1/\gamma$. A bound of $\ln\sum_h e^{-E(v, h)}$, which is met where the free units are independent.
+///
+/// # Errors
+///
+/// If clamp or state do not fit the machine.
+pub(crate) fn bounds(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
+    clamp.check(machine, x.n_rows())?;
+    let mut bounds: Vec<f64> = machine.energies(x)?.into_iter().map(|e| -e).collect();
+    for (row, bound) in bounds.iter_mut().enumerate() {
+        for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+            let (layer, means) = (machine.layer(l), x.row(l, row));
+            let group = layer.units.group();
+            for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
+                let range = unit * group..(unit + 1) * group;
+                let own = layer.own().piece(range.clone());
+                *bound += layer.units.entropy(&means[range], own);
+                *bound -= layer.units.spread_energy(own);
+            }
+        }
+    }
+    Ok(bounds)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 20] = [
     "error",
     "progress",
     "units",
@@ -15,10 +15,12 @@ const ORDER: [&str; 18] = [
     "moments",
     "sampling",
     "exact",
+    "inference",
     "estimators",
     "optim",
     "training",
     "evaluation",
+    "network",
     "run",
     "findings",
     "model",

@@ -11,6 +11,7 @@
     reason = "tests may panic, and index several tables by one row"
 )]
 
+mod approximations;
 mod autopilot;
 mod bad_input;
 mod baselines;
@@ -29,6 +30,7 @@ mod greedy;
 mod holes;
 mod inference;
 mod kernels;
+mod known_machines;
 mod layering;
 mod learning;
 mod log_partition;
@@ -39,6 +41,9 @@ mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
+mod modes;
+mod network;
+mod objectives;
 mod physics;
 mod posterior;
 mod reduce;
