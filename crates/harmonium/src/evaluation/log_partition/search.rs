@@ -69,6 +69,15 @@ impl Search {
         self.settings.betas.unwrap_or(BETAS * self.ease)
     }
 
+    /// Temperatures by which bases are tried, and chains: as many as were asked for at most, which are those
+    /// of ladders where ladders are asked for.
+    pub(super) fn trial(&self, method: Method) -> (usize, usize) {
+        match method {
+            Method::Bar => (BETAS * self.ease, bases::CHAINS),
+            _ => (self.n_betas(), self.n_chains().min(bases::CHAINS)),
+        }
+    }
+
     pub(super) fn n_chains(&self) -> usize {
         self.settings.chains.unwrap_or(CHAINS * self.ease)
     }
@@ -174,12 +183,7 @@ impl Search {
         };
         let total = search.work(method);
         let mut go_on = || tell(listener, "ln Z", 0, total);
-        // As many as may be asked for: a law leads few chains through few temperatures.
-        let n_chains = match method {
-            Method::Bar => bases::CHAINS,
-            _ => search.n_chains().min(bases::CHAINS),
-        };
-        (search.base, search.floor) = bases::choose(&search, n_chains, &mut go_on)?;
+        (search.base, search.floor) = bases::choose(&search, method, &mut go_on)?;
         Ok(search)
     }
 
