@@ -37,7 +37,7 @@ const HELP: &str = "usage:
   cargo xtask deny              licences, duplicates and sources of dependencies, by
                                 deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
-  cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
+  cargo xtask bench NAME        measure: ais, exact, gibbs, inference, instructions,
                                 network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,

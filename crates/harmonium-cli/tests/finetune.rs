@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -148,11 +149,11 @@ fn tags_values_and_the_input_are_learned() {
         .map(|line| line.bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect())
         .collect();
     // Tags: whether the first and the last pixel are on. Values: how many are.
-    let tags: String = rows.iter().map(|r| format!("{},{}\n", r[0], r[8])).collect();
-    let values: String = rows
-        .iter()
-        .map(|r| format!("{}.5\n", r.iter().map(|b| u32::from(*b)).sum::<u32>()))
-        .collect();
+    let (mut tags, mut values) = (String::new(), String::new());
+    for row in &rows {
+        let _ = writeln!(tags, "{},{}", row[0], row[8]);
+        let _ = writeln!(values, "{}.5", row.iter().map(|b| u32::from(*b)).sum::<u32>());
+    }
     fs::write(path.join("tags.csv"), tags).expect("written");
     fs::write(path.join("values.csv"), values).expect("written");
     let learn = "--hidden 20 --epochs 300 --batch 4 --learning-rate 0.05";

@@ -37,6 +37,7 @@ mod log_partition;
 mod machines;
 mod model;
 mod model_dbn;
+mod model_infer;
 mod model_methods;
 mod model_samples;
 mod model_scores;

@@ -84,7 +84,7 @@ fn begin(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
     writer.write_config(&text)?;
     let recorded =
-        prepared.record(&finetuning, learner, recording, &mut writer, None, &mut terminal)?;
+        Prepared::record(&finetuning, learner, recording, &mut writer, None, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 
@@ -120,30 +120,27 @@ impl Prepared {
             target,
             seed: self.plan.seed,
         };
-        let finetuning = match model {
-            Some(model) => {
-                if let Body::Network(network) = &model.body {
-                    self.check_goes_on(network.n_outputs(), n_outputs)?;
-                    let schema = model.about.data.schema.as_ref();
-                    return Ok(self.with_inputs(Finetuning::of_network(
-                        network.clone(),
-                        schema,
-                        data,
-                        &self.plan,
-                    )?));
-                }
-                let entries: usize = model.body.visible().iter().map(|layer| layer.len()).sum();
-                let n_outputs = if target == Target::Input { entries } else { n_outputs };
-                let shape = shape(n_outputs, hidden.unwrap_or_default());
-                Finetuning::of_model(model, data, &shape, &self.plan)?
+        let finetuning = if let Some(model) = model {
+            if let Body::Network(network) = &model.body {
+                self.check_goes_on(network.n_outputs(), n_outputs)?;
+                let schema = model.about.data.schema.as_ref();
+                return Ok(self.with_inputs(Finetuning::of_network(
+                    network.clone(),
+                    schema,
+                    data,
+                    &self.plan,
+                )?));
             }
-            None => {
-                let units = fitting_units(data, None, None)?;
-                let input = Layer::new("visible", Role::Visible, units, data.n_columns())?;
-                let n_outputs = if target == Target::Input { input.len() } else { n_outputs };
-                let shape = shape(n_outputs, hidden.unwrap_or_else(|| HIDDEN.to_vec()));
-                Finetuning::random(&[input], data, &shape, &self.plan)?
-            }
+            let entries: usize = model.body.visible().iter().map(|layer| layer.len()).sum();
+            let n_outputs = if target == Target::Input { entries } else { n_outputs };
+            let shape = shape(n_outputs, hidden.unwrap_or_default());
+            Finetuning::of_model(model, data, &shape, &self.plan)?
+        } else {
+            let units = fitting_units(data, None, None)?;
+            let input = Layer::new("visible", Role::Visible, units, data.n_columns())?;
+            let n_outputs = if target == Target::Input { input.len() } else { n_outputs };
+            let shape = shape(n_outputs, hidden.unwrap_or_else(|| HIDDEN.to_vec()));
+            Finetuning::random(&[input], data, &shape, &self.plan)?
         };
         Ok(self.with_inputs(finetuning))
     }
@@ -192,7 +189,6 @@ impl Prepared {
 
     /// Trains, from the start or from a checkpoint.
     fn record(
-        &self,
         finetuning: &Finetuning<'_>,
         mut learner: harmonium::network::NetworkLearner<'_>,
         recording: Recording<'_>,
@@ -256,7 +252,7 @@ fn resume(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
     )?);
     let recording = Recording { about: saved.about.clone(), ..prepared.recording(&finetuning)? };
     let learner = finetuning.resumed(&saved.checkpoint, &mut terminal)?;
-    let recorded = prepared.record(
+    let recorded = Prepared::record(
         &finetuning,
         learner,
         recording,
