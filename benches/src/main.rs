@@ -27,6 +27,7 @@ mod ptt;
 mod report;
 mod sampling;
 mod scaling;
+mod sets;
 mod shifter;
 mod step;
 mod sweep;

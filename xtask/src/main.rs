@@ -41,7 +41,9 @@ const HELP: &str = "usage:
                                 network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
-                                coverage [--family NAME] [--quick] [--each] [--json],
+                                coverage [--family NAME] [--draw N] [--machine K]
+                                [--quick] [--each]
+                                [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
                                 mnist-table [--row NAME] [--epochs N] [--validate]
                                 [--write], no-silent-failure, precision, ptt, sampling, shifter,

@@ -20,6 +20,7 @@ mod clusters;
 mod dbn;
 mod determinism;
 mod diagnostics;
+mod doubts;
 mod elimination;
 mod energy;
 mod exact_rows;

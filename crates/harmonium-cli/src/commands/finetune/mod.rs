@@ -70,7 +70,11 @@ fn begin(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
             ));
         }
         Some("none") => None,
-        Some(spec) => Some(load::model(spec, &mut terminal)?),
+        Some(spec) => {
+            // Said before a file of data is opened as a model.
+            asked.data()?;
+            Some(load::model(spec, &mut terminal)?)
+        }
     };
     let prepared = prepare(asked, model.as_ref(), &mut terminal)?;
     let finetuning = prepared.start(model.as_ref())?;
