@@ -679,6 +679,10 @@ def _as_given(names: list[str]) -> NDArray[Any]:
 def _n_rows(X: Rows) -> int:
     if isinstance(X, _core.Data):
         return X.shape[0]
+    if isinstance(X, (str, os.PathLike)):
+        raise InvalidError(
+            f"labels were given beside the file `{os.fspath(X)}`", "give its rows as an array, or leave `y` out"
+        )
     if hasattr(X, "shape"):
         return int(X.shape[0])
     return len(X)

@@ -187,3 +187,8 @@ def test_threads_are_set():
     assert harmonium.threads() == before
     with pytest.raises(ValueError, match="4096"):
         harmonium.set_threads(100_000)
+
+
+def test_labels_beside_a_file_are_refused():
+    with pytest.raises(InvalidError, match="beside the file `digits`"):
+        harmonium.RBM(2, epochs=1).fit("digits", np.zeros(1797))

@@ -85,3 +85,21 @@ def test_pytorch_state_dicts(parts):
     np.testing.assert_allclose(again.predict_proba((X_new > 7).astype(float)), expected, atol=1e-6)
     real = Network.from_state_dict({"a.weight": np.ones((2, 3)), "b.weight": np.eye(2)})
     assert real.predict_proba(np.ones((4, 3)) / 3).shape == (4, 2)
+
+
+def test_nets_are_those_of_the_command_line(program, digits, labels, tmp_path):
+    import subprocess
+
+    def finetune(start, out, *flags):
+        command = [program, "finetune", start, "digits", "--labelled", "--epochs", "2", "--out", str(tmp_path / out)]
+        subprocess.run([*command, *flags], check=True, capture_output=True)
+        return harmonium.load(tmp_path / out).parameters()
+
+    rbm = RBM(12, epochs=2, watch="none").fit(digits)
+    rbm.save(tmp_path / "rbm.safetensors")
+    ours = rbm.finetune(digits, labels, epochs=2, center=False, random_state=3).parameters()
+    theirs = finetune(str(tmp_path / "rbm.safetensors"), "net", "--no-center", "--seed", "3")
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+    ours = Network([9], units="logistic", optimizer="adam", epochs=2, dropout=0.1).fit(digits, labels).parameters()
+    theirs = finetune("none", "random", "--hidden", "9", "--units", "logistic", "--optimizer", "adam", "--dropout", "0.1")
+    assert all((ours[name] == theirs[name]).all() for name in theirs)

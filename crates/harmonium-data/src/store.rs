@@ -204,8 +204,8 @@ fn fits_bits(row: &[u8], one: &mut Option<u8>) -> bool {
             Some(_) => return false,
         },
     };
-    // To the end, which takes less than to look for the first that does not fit.
-    let fits = row.iter().filter(|&&b| b != 0 && b != on).count() == 0;
+    // To the end, which takes less than to look for the first that does not fit; in bytes, as wide as vectors are.
+    let fits = row.iter().fold(0, |any, &b| any | (u8::from(b != 0) & u8::from(b != on))) == 0;
     if fits {
         *one = Some(on);
     }
