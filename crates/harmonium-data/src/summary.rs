@@ -2,6 +2,7 @@
 
 use crate::{Binarize, BlockValues, Table};
 use harmonium_kernels::bits::BitMatrix;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -130,23 +131,31 @@ impl Tally {
 
     /// The same for bytes, by the number of each.
     fn count_bytes(&mut self, bytes: &[u8], columns: Range<usize>) {
-        let n_columns = columns.len();
-        let mut seen = vec![[0_u64; 4]; n_columns];
-        let mut counts = [0_u64; 256];
-        for row in bytes.chunks_exact(n_columns.max(1)) {
-            for (seen, &byte) in seen.iter_mut().zip(row) {
-                counts[usize::from(byte)] += 1;
-                seen[usize::from(byte) / 64] |= 1 << (byte % 64);
-            }
+        let n_columns = columns.len().max(1);
+        let mut range = vec![(u8::MAX, u8::MIN); n_columns];
+        for row in bytes.chunks_exact(n_columns) {
+            let cells = range.iter_mut().zip(row);
+            cells.for_each(|((low, high), &b)| (*low, *high) = ((*low).min(b), (*high).max(b)));
         }
+        // Neighbours are often equal: side by side they do not wait for each other's count.
+        let mut counts = [[0_u64; 256]; 4];
+        let (fours, rest) = bytes.as_chunks::<4>();
+        for four in fours {
+            counts.iter_mut().zip(four).for_each(|(counts, &b)| counts[usize::from(b)] += 1);
+        }
+        rest.iter().for_each(|&b| counts[0][usize::from(b)] += 1);
         // Which column a count belongs to does not matter for anything but its constancy.
-        for (byte, &n) in (0_u8..=255).zip(&counts) {
+        for byte in 0..=u8::MAX {
+            let n = counts.iter().map(|counts| counts[usize::from(byte)]).sum();
             self.count_many(columns.start, f32::from(byte), n);
         }
-        for (column, seen) in self.columns[columns].iter_mut().zip(&seen) {
-            let n: u32 = seen.iter().map(|s| s.count_ones()).sum();
-            let first = (0_u8..=255).find(|b| seen[usize::from(*b) / 64] >> (b % 64) & 1 == 1);
-            *column = if n <= 1 { Ok(first.map(f32::from)) } else { Err(()) };
+        for (column, (low, high)) in self.columns[columns].iter_mut().zip(range) {
+            *column = match low.cmp(&high) {
+                Ordering::Less => Err(()),
+                Ordering::Equal => Ok(Some(f32::from(low))),
+                // There are no rows.
+                Ordering::Greater => Ok(None),
+            };
         }
     }
 
