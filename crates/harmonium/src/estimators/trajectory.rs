@@ -203,6 +203,10 @@ impl Estimator for TrajectoryTempered {
         let (Some(ladder), Some(chains)) = (&self.ladder, &self.chains) else { return snapshot };
         snapshot.insert_state(machine, chains.state());
         snapshot.insert_base(machine, ladder.base());
+        if machine.layers().iter().any(|layer| !layer.own.is_empty()) {
+            // The precision of real units at the lower end is that of the first machine.
+            snapshot.insert_machine("ground", ladder.ground());
+        }
         snapshot.insert("acceptance", vec![self.acceptance]);
         let [rounds, rung, block] = ladder.counters();
         let n = ladder.rungs().len() as u64;
@@ -228,7 +232,11 @@ impl Estimator for TrajectoryTempered {
         }
         let (n, extent) = (self.settings.chains, self.settings.extent());
         let arithmetic = self.arithmetic;
-        let mut ladder = Trajectory::new(machine, snapshot.base(machine)?, extent, arithmetic)?;
+        let mut ground = machine.clone();
+        if machine.layers().iter().any(|layer| !layer.own.is_empty()) {
+            snapshot.machine_into("ground", &mut ground)?;
+        }
+        let mut ladder = Trajectory::new(&ground, snapshot.base(machine)?, extent, arithmetic)?;
         let [n_rungs, rounds, rung, block, retreats] = snapshot.counters("ladder")?;
         let mut rungs = Vec::new();
         for i in 0..n_rungs {

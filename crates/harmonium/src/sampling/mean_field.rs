@@ -1,7 +1,8 @@
 //! Mean field: the factorised $q$ that is closest to $p$ in the sense of the lower bound.
 //!
 //! Iterates $m_l \leftarrow E[x_l \mid m_{\setminus l}]$ over the free layers, one after the
-//! other (unit by unit inside laterally coupled layers). Each update maximises the bound
+//! other (unit by unit inside laterally coupled layers; Gaussian units that see each other together, as
+//! one Gaussian with their covariance). Each update maximises the bound
 //! $-\langle E\rangle_q + H(q)$ over its block while the rest is held, so sequential mean field
 //! never lowers it. Rows stop on their own, so a row's result does not depend on its neighbours.
 
@@ -124,10 +125,14 @@ impl Sampler {
     /// Replaces layers that do not see each other by their conditional means.
     ///
     /// Given the rest these means are exact, so statistics taken with them have less noise and the
-    /// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
+    /// same expectation (Rao–Blackwell). Layers with lateral couplings and Gaussian units that see each
+    /// other are left as they are.
     pub(crate) fn average_block(&self, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
         let engine = self.engine();
-        let alone = |l: &LayerId| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l);
+        let alone = |l: &LayerId| {
+            let layer = &engine.layers()[l.0];
+            layer.lateral.is_none() && layer.joint.is_none() && clamp.frees_layer(*l)
+        };
         let block: Vec<LayerId> = block.iter().copied().filter(alone).collect();
         visit_means(engine, clamp, x, &block);
         for l in block {
@@ -153,7 +158,7 @@ pub(super) fn until_still(
             let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
                 change.clear();
                 change.resize(n_rows, 0.0);
-                for &l in engine.schedule().iter().flatten() {
+                for l in walk.engine.visits(engine.schedule().iter().flatten()) {
                     packed::visit(&walk, engine, x, l, active, response, change);
                 }
             };

@@ -120,7 +120,7 @@ pub(crate) struct Trajectory {
 }
 
 impl Trajectory {
-    /// The lower end alone: `machine` without its couplings.
+    /// The lower end alone: `machine` without its couplings, but for those between Gaussian units.
     pub(crate) fn new(
         machine: &Machine,
         base: Base,
@@ -354,6 +354,11 @@ impl Trajectory {
     pub(crate) fn last(&self) -> Option<(&Machine, &State)> {
         let turn = usize::try_from(self.rounds % self.extent.blocks as u64).unwrap_or(0);
         self.rungs.last().map(|rung| (rung.machine(), &rung.blocks[turn]))
+    }
+
+    /// The machine at the lower end.
+    pub(crate) fn ground(&self) -> &Machine {
+        self.ground.sampler.machine()
     }
 
     pub(crate) fn base(&self) -> &Base {

@@ -7,6 +7,7 @@
 //! network. [`drive`] runs any of them; observers watch and may stop it, and never change it.
 
 mod awake;
+mod coordinates;
 mod dbn;
 mod driver;
 mod epoch_data;

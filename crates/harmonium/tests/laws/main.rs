@@ -40,6 +40,7 @@ mod model_scores;
 mod model_train;
 mod physics;
 mod posterior;
+mod reals;
 mod reduce;
 mod rewrites;
 mod sampling;
