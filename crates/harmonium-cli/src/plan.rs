@@ -11,7 +11,7 @@ use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::evaluation::tracking::Watch;
 use harmonium::model::Blueprint;
-use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_labels};
+use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_coupled_columns, with_labels};
 use harmonium::optim::Schedule;
 use harmonium::units::Units;
 use harmonium::{Dataset, DbnShape, Plan};
@@ -231,7 +231,10 @@ pub(crate) fn blueprint(
         return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes }));
     }
     let machine = match model {
-        "rbm" => Rbm::new(visible, (Units::Binary, one(model, &hidden)?))?.into_machine(),
+        "rbm" => {
+            let machine = Rbm::new(visible, (Units::Binary, one(model, &hidden)?))?.into_machine();
+            if is_uncoupled(asked) { machine } else { with_coupled_columns(&machine)? }
+        }
         "bm" => {
             Bm::new(visible, (Units::Binary, one(model, &hidden)?), lateral(asked)?)?.into_machine()
         }
@@ -265,8 +268,18 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     }
     let shallow = matches!(model, "rbm" | "bm");
     let refined = settings.refine_epochs.is_some() || settings.refine_learning_rate.is_some();
-    if settings.lateral.is_some() && model != "bm" {
+    let real = settings.visible.as_deref().is_none_or(|visible| visible == "gaussian");
+    let of_columns = |l: &String| l == "none" || l == "visible" && real;
+    let lateral = settings.lateral.iter().flatten();
+    let fits = model == "bm" || model == "rbm" && lateral.clone().all(of_columns);
+    if settings.lateral.is_some() && !fits {
         return Err(belongs("lateral", "bm"));
+    }
+    if lateral.clone().any(|l| l == "none") && lateral.count() > 1 {
+        return Err(Failure::new(
+            "`--lateral none` and another coupling contradict each other",
+            "give it `none` alone, or the layers that are coupled inside",
+        ));
     }
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));
@@ -314,6 +327,11 @@ fn need(model: &str, what: &str, hidden: &[usize]) -> Failure {
         format!("`train {model}` needs {what}, found `--hidden {}`", list(hidden)),
         format!("for example `harmonium train {model} DATA --hidden {example} --out RUN`"),
     )
+}
+
+/// Whether real columns are not to be coupled with each other.
+fn is_uncoupled(asked: &Asked) -> bool {
+    asked.settings.lateral.iter().flatten().any(|l| l == "none")
 }
 
 /// Which layers are coupled inside.

@@ -10,15 +10,18 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
+use harmonium::machine::{Layer, Machine, Role};
 use harmonium::model::{
     Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
 };
+use harmonium::models::{MOST_COUPLED_COLUMNS, coupled_columns};
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
 use harmonium::training::{Guarding, Learner, Stop};
+use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading};
 use serde_json::{Value, json};
@@ -124,6 +127,26 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
+/// Says how real columns start, and writes it down as it was decided.
+fn note_columns(model: &str, machine: &Machine, asked: &mut Asked, terminal: &mut Terminal) {
+    let n = coupled_columns(machine);
+    if n > 0 && model == "rbm" && asked.settings.lateral.is_none() {
+        asked.settings.lateral = Some(vec!["visible".into()]);
+        terminal.note(&format!(
+            "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
+             shrunken covariance (`--lateral none` leaves that out)"
+        ));
+    }
+    let many = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
+    let widest = machine.layers().iter().filter(many).map(Layer::len).max().unwrap_or(0);
+    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS {
+        terminal.note(&format!(
+            "{widest} real columns are not coupled with each other: that is done for up to \
+             {MOST_COUPLED_COLUMNS}"
+        ));
+    }
+}
+
 /// Opens the data and plans the run: everything that can fail before a file is written.
 pub(crate) fn prepare(
     model: &str,
@@ -136,6 +159,9 @@ pub(crate) fn prepare(
     let visible = (units, opened.dataset.n_columns());
     let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
+    if let Blueprint::Machine(machine) = &blueprint {
+        note_columns(model, machine, &mut asked, terminal);
+    }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))

@@ -13,6 +13,7 @@
 
 mod bm;
 mod body;
+mod columns;
 mod dbm;
 mod dbn;
 mod ising;
@@ -22,6 +23,7 @@ mod rbm;
 
 pub use bm::{Bm, Lateral};
 pub use body::Body;
+pub use columns::{MOST_COUPLED_COLUMNS, coupled_columns, with_coupled_columns};
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SITES, MOST_SPINS, curie_weiss, ising, ising_torus, potts};
