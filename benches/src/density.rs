@@ -79,6 +79,7 @@ fn record(set: &Set, hidden: usize, plan: &Plan, watch: Watch) -> Fallible<Recor
         checkpoint_seconds: 1e9,
         watch,
         guarding: if plan.steer { Guarding::Steer } else { Guarding::Warn },
+        metrics: Vec::new(),
     };
     let mut learner = training.learner()?;
     let recorded = writer.record(learner.as_mut(), recording, None, &mut Silent)?;

@@ -17,6 +17,8 @@ mod exact;
 mod gibbs;
 mod instructions;
 mod machine;
+mod mnist_table;
+mod network;
 mod peers;
 mod precision;
 mod products;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["bench", "ais", ref words @ ..] => peers::run(&[&["--only", "f"], words].concat()),
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
+        ["bench", "network", ref words @ ..] => network::run(words),
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
         ["bench", "sweep", ref words @ ..] => sweep::run(words),
@@ -63,14 +66,15 @@ fn main() -> ExitCode {
         ["reproduce", "dbm-start"] => dbm_start::run(),
         ["reproduce", "dbn"] => dbn::run(),
         ["reproduce", "encoder"] => encoder::run(),
+        ["reproduce", "mnist-table", ref words @ ..] => mnist_table::run(words),
         ["reproduce", "precision"] => precision::run(),
         ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
-        _ => Err("there are: bench ais, exact, gibbs, instructions, peers, scaling, step, sweep; \
+        _ => Err("there are: bench ais, exact, gibbs, instructions, network, peers, scaling, step, sweep; \
              reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
-             dbm-start, dbn, encoder, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
+             dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
              three-ways, tracking"
             .into()),
     };

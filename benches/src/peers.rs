@@ -207,7 +207,7 @@ fn build_harmonium(places: &Places) -> Outcome {
 }
 
 /// The end of what a failed command said: enough to see why.
-fn last_line(text: &[u8]) -> String {
+pub(crate) fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut lines =
         text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("hint:"));

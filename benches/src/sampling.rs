@@ -105,7 +105,7 @@ fn files(tally: &mut Tally) -> Outcome {
         for (what, method) in
             [("", Sampling::Auto), (", plain", Sampling::Gibbs), (", tempered", Sampling::Tempered)]
         {
-            let low = lowest(model.top());
+            let low = lowest(model.top()?);
             let exact: Vec<f64> = exact.iter().map(|p| low + (1.0 - low) * p).collect();
             let short = name.rsplit('/').next().unwrap_or_default();
             let found = draw(&model, 1000, method)?;
@@ -225,7 +225,7 @@ fn trained(tally: &mut Tally) -> Outcome {
             ..Plan::for_epochs(epochs)
         };
         let model = Rbm::binary(16, 8 + k % 5)?.train(&data, &plan)?;
-        let machine = model.top();
+        let machine = model.top()?;
         let zero = State::zeros(machine, 1)?;
         let exact = exact::conditional_means(machine, &Clamp::none(), &zero)?;
         let exact: Vec<f64> =

@@ -1,6 +1,8 @@
 //! The project's chores.
 //!
-//! `cargo xtask test` is what has to pass: formatting, lints, tests, doctests and docs.
+//! `cargo xtask test` is what has to pass: formatting, lints, tests, doctests and docs, and the same of
+//! the Python package.
+//! `cargo xtask python` builds the Python package and runs its tests alone.
 //! `cargo xtask laws` runs the laws over every graph of every kind of unit, in their long form.
 //! `cargo xtask attack` runs thousands of hostile and unlucky cases against the program.
 //! `cargo xtask fuzz` runs the fuzz targets of the readers and of the model file.
@@ -11,14 +13,18 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod fuzz;
+mod python;
 mod step;
 
+use python::Python;
 use std::env;
 use std::process::{Command, ExitCode};
 use step::{Step, Steps};
 
 const HELP: &str = "usage:
-  cargo xtask test              formatting, lints, tests, doctests, docs
+  cargo xtask test              formatting, lints, tests, doctests, docs; then the Python
+                                package: wheel, tests, docstrings, types
+  cargo xtask python            the Python package alone
   cargo xtask laws [NAME ...]   the laws over every graph of every kind of unit, with
                                 all seeds and sizes (HARMONIUM_LAWS=all); `test` runs
                                 them over a covering set
@@ -32,12 +38,13 @@ const HELP: &str = "usage:
                                 deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
   cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
-                                peers, scaling, step, sweep
+                                network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
                                 coverage [--family NAME] [--quick] [--each] [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
-                                no-silent-failure, precision, ptt, sampling, shifter,
+                                mnist-table [--row NAME] [--epochs N] [--validate]
+                                [--write], no-silent-failure, precision, ptt, sampling, shifter,
                                 tempered, three-ways, tracking
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean
@@ -50,6 +57,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["test"] => test(),
+        ["python"] => python(),
         ["laws", ref names @ ..] => laws(names),
         ["attack", ref names @ ..] => attack(names),
         ["fuzz", ref names @ ..] => fuzz::run(names),
@@ -98,7 +106,30 @@ fn test() -> bool {
     }));
     steps.push(Step::cargo("doctests", &["test", "--workspace", "--doc"]));
     steps.push(Step::cargo("docs", &docs).with("RUSTDOCFLAGS", "-D warnings"));
-    let steps = Steps::of(&steps);
+    with_python(&steps)
+}
+
+/// The Python package alone; its tests compare it with the program.
+fn python() -> bool {
+    with_python(&[Step::cargo("the program", &["build", "--package", "harmonium-cli"])])
+}
+
+/// Runs `steps`, then those of the Python package.
+fn with_python(steps: &[Step]) -> bool {
+    let python = match Python::find() {
+        Ok(python) => python,
+        Err(reason) => {
+            println!("{reason}");
+            return false;
+        }
+    };
+    let mut steps = Steps::of(steps);
+    steps.go_on(&python.environment_steps());
+    if steps.succeeded() {
+        python.note_current();
+    }
+    steps.go_on(&python.wheel_steps());
+    steps.go_on(&python.test_steps());
     steps.report();
     steps.passed()
 }

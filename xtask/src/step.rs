@@ -64,6 +64,7 @@ impl Step {
     fn show(&self, count: &mut Count) -> std::io::Result<ExitStatus> {
         let variables = self.variables.iter().map(|(name, value)| (name, value));
         let mut command = Command::new(&self.program);
+        command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         command.args(&self.arguments).envs(variables).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(out) = child.stdout.take() {
@@ -87,6 +88,12 @@ struct Count {
 impl Count {
     /// Adds the numbers of a line that closes a run of tests.
     fn add(&mut self, line: &str) {
+        if let Some(result) = pytest_summary(line) {
+            self.passed += number_before(result, " passed");
+            self.failed += number_before(result, " failed") + number_before(result, " error");
+            self.skipped += number_before(result, " skipped") + number_before(result, " xfailed");
+            return;
+        }
         let Some(result) = line.strip_prefix("test result: ") else { return };
         self.passed += number_before(result, " passed");
         self.failed += number_before(result, " failed");
@@ -94,8 +101,22 @@ impl Count {
     }
 }
 
+/// The counts of a line such as `3 failed, 12 passed, 1 skipped in 2.34s`.
+fn pytest_summary(line: &str) -> Option<&str> {
+    let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    let ends = time.split('s').next().is_some_and(|n| n.parse::<f64>().is_ok());
+    let counted = |part: &str| {
+        let (number, word) = part.trim().split_once(' ').unwrap_or_default();
+        number.parse::<u64>().is_ok() && word.chars().all(|c| c.is_ascii_alphabetic())
+    };
+    (ends && counts.split(',').all(counted)).then_some(counts)
+}
+
 /// The number that stands before `word`.
 fn number_before(text: &str, word: &str) -> u64 {
+    if !text.contains(word) {
+        return 0;
+    }
     let before = text.split(word).next().unwrap_or_default();
     before.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
@@ -112,18 +133,23 @@ impl Steps {
     /// Runs `steps` in their order, up to the first that fails.
     pub(crate) fn of(steps: &[Step]) -> Self {
         let mut all = Self::default();
+        all.go_on(steps);
+        all
+    }
+
+    /// Runs more steps, unless one has failed already.
+    pub(crate) fn go_on(&mut self, steps: &[Step]) {
         for step in steps {
-            println!("\n== {}: {}", step.title, step.line());
-            let start = Instant::now();
-            all.broken = !step.run(&mut all.count);
-            let time = start.elapsed();
-            println!("== {}: {}", step.title, seconds(time));
-            all.times.push((step.title.clone(), time));
-            if all.broken {
+            if self.broken {
                 break;
             }
+            println!("\n== {}: {}", step.title, step.line());
+            let start = Instant::now();
+            self.broken = !step.run(&mut self.count);
+            let time = start.elapsed();
+            println!("== {}: {}", step.title, seconds(time));
+            self.times.push((step.title.clone(), time));
         }
-        all
     }
 
     /// Whether every step succeeded.
@@ -169,6 +195,16 @@ mod tests {
         count.add("test some_law ... ok");
         count.add("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out");
         assert_eq!(count, Count { passed: 13, failed: 3, skipped: 1 });
+    }
+
+    #[test]
+    fn results_of_pytest_are_counted() {
+        let mut count = Count::default();
+        count.add("3 failed, 12 passed, 1 skipped, 2 xfailed, 7 warnings in 2.34s");
+        count.add("================ 5 passed in 61.20s (0:01:01) ================");
+        count.add("it was 4 passed in between");
+        count.add("sampled 100 rows in 2.0s");
+        assert_eq!(count, Count { passed: 17, failed: 3, skipped: 3 });
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn run() -> Result<(), Failure> {
     common.on_threads(|| match &command {
         Command::Demo(args) => commands::demo::run(args, &common),
         Command::Train(command) => commands::train::run(command, &common),
+        Command::Finetune(args) => commands::finetune::run(args, &common),
         Command::Sample(args) => commands::sample::run(args, &common),
         Command::Classify(args) => commands::classify::run(args, &common),
         Command::Complete(args) => commands::complete::run(args, &common),

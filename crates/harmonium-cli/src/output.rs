@@ -4,6 +4,7 @@ use crate::args::Output;
 use crate::failure::Failure;
 use crate::report::mosaic::{self, Scale};
 use harmonium::Model;
+use harmonium::model::{Completed, Observed};
 use harmonium::run::{Overwrite, write_file};
 use harmonium_data::Image;
 use ndarray::{Array2, Axis};
@@ -66,19 +67,90 @@ pub(crate) fn taken(path: &str) -> Failure {
     )
 }
 
-/// Writes samples of a model: pictures of the shape that it remembers, without labels.
+/// Writes samples of a model: the table that it was trained on, pictures of the shape that it remembers without
+/// labels, or numbers.
 pub(crate) fn write_samples(
     output: &Output,
     model: &Model,
     values: &Array2<f64>,
 ) -> Result<(), Failure> {
+    if let (Kind::Csv, Some(table)) = (Kind::of(&output.out)?, model.table(values.view())?) {
+        return write_bytes(&output.out, table.to_csv().as_bytes(), output.force);
+    }
     let picture = model.picture(values.ncols());
     if let (Kind::Png, Some((image, columns))) = (Kind::of(&output.out)?, picture) {
         let columns: Vec<usize> = columns.collect();
         let pixels = values.select(Axis(1), &columns);
         return write_values(&output.out, output.force, &pixels, Some(image));
     }
-    write_values(&output.out, output.force, values, None)
+    write_values(&output.out, output.force, &in_units(model, values)?, None)
+}
+
+/// Writes probabilities of the visible units of a model under the names of the columns, where it was trained on a
+/// table; otherwise as samples are written.
+pub(crate) fn write_means(
+    output: &Output,
+    model: &Model,
+    values: &Array2<f64>,
+) -> Result<(), Failure> {
+    match model.codebook() {
+        Some(book) => {
+            let (names, values) = (book.entry_names(), in_units(model, values)?);
+            write_columns(&output.out, output.force, model, &values, &names)
+        }
+        None => write_samples(output, model, values),
+    }
+}
+
+/// Numbers in the units of the table that a model was trained on.
+fn in_units(model: &Model, values: &Array2<f64>) -> Result<Array2<f64>, Failure> {
+    Ok(match model.codebook() {
+        Some(book) => book.in_units(values.view())?,
+        None => values.clone(),
+    })
+}
+
+/// Writes rows whose missing cells were filled: the table itself, or as samples.
+pub(crate) fn write_filled(
+    output: &Output,
+    model: &Model,
+    rows: &Observed,
+    values: &Array2<f64>,
+) -> Result<(), Failure> {
+    if let (Kind::Csv, Some(table)) = (Kind::of(&output.out)?, rows.filled(model, values.view())?) {
+        return write_bytes(&output.out, table.to_csv().as_bytes(), output.force);
+    }
+    write_samples(output, model, values)
+}
+
+/// Writes the standard errors of completed values, of a table in its units and under its names.
+pub(crate) fn write_errors(
+    path: &str,
+    force: bool,
+    model: &Model,
+    completed: &Completed,
+) -> Result<(), Failure> {
+    let Some(book) = model.codebook() else {
+        return write_values(path, force, &completed.errors, None);
+    };
+    let errors = book.errors_in_units(completed.values.view(), completed.errors.view())?;
+    write_columns(path, force, model, &errors, &book.entry_names())
+}
+
+/// Writes columns of numbers, under their names where the model was trained on a table with names.
+pub(crate) fn write_columns(
+    path: &str,
+    force: bool,
+    model: &Model,
+    values: &Array2<f64>,
+    names: &[String],
+) -> Result<(), Failure> {
+    if Kind::of(path)? != Kind::Csv || model.codebook().is_none() {
+        return write_values(path, force, values, None);
+    }
+    let names: Vec<String> = names.iter().map(|name| cell(name)).collect();
+    let text = format!("{}\n{}", names.join(","), csv(values));
+    write_bytes(path, text.as_bytes(), force)
 }
 
 /// Writes values as the ending says.

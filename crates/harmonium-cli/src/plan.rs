@@ -10,21 +10,23 @@ use crate::failure::Failure;
 use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::evaluation::tracking::Watch;
-use harmonium::model::Blueprint;
-use harmonium::models::{Bm, Dbm, Lateral, Rbm, with_coupled_columns, with_labels};
+use harmonium::machine::Layer;
+use harmonium::model::{Blueprint, Family, Request, Sources};
 use harmonium::optim::Schedule;
-use harmonium::units::Units;
-use harmonium::{Dataset, DbnShape, Plan};
+use harmonium::{Dataset, Plan};
 use harmonium_data::{Opened, Reading, Visible};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// Keys of a run that are not flags of `train`.
-const OWN_KEYS: [&str; 5] = ["model", "data", "seed", "precision", "provenance"];
+const OWN_KEYS: [&str; 6] = ["model", "data", "seed", "precision", "provenance", KINDS];
+/// The key of the kinds of columns: a table, where `--kind` is a flag for each of them.
+const KINDS: &str = "kinds";
 /// Flags that decide where and how, not what is learned.
-const NOT_SETTINGS: [&str; 4] = ["out", "config", "resume", "force"];
+const NOT_SETTINGS: [&str; 5] = ["out", "config", "resume", "force", "kind"];
 
 /// The settings of a run, merged and typed.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +114,16 @@ pub(crate) fn config(path: &str) -> Result<Table, Failure> {
 
 /// Reads a table and refuses keys that are not flags.
 pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
+    parse_as(text, path, &all_flags(), &OWN_KEYS)
+}
+
+/// The same for the flags of another command, and keys of its own.
+pub(crate) fn parse_as(
+    text: &str,
+    path: &str,
+    flags: &Command,
+    own: &[&str],
+) -> Result<Table, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
         Failure::new(
@@ -119,7 +131,7 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
             "a key is written `epochs = 20`",
         )
     })?;
-    let known = known_keys();
+    let known = known_keys(flags, own);
     if let Some(key) = table.keys().find(|k| !known.contains(k.as_str())) {
         return Err(Failure::new(
             format!("`{path}` has a key `{key}`, which no flag has"),
@@ -134,23 +146,29 @@ fn all_flags() -> Command {
     DataArgs::augment_args(TrainSettings::augment_args(Command::new("train")))
 }
 
-fn known_keys() -> BTreeSet<String> {
-    let command = all_flags();
+fn known_keys(command: &Command, own: &[&str]) -> BTreeSet<String> {
     let flags = command.get_arguments().filter_map(|a| a.get_long().map(str::to_owned));
     let flags = flags.filter(|f| !NOT_SETTINGS.contains(&f.as_str()));
-    flags.chain(OWN_KEYS.map(str::to_owned)).collect()
+    flags.chain(own.iter().map(|&key| key.to_owned())).collect()
 }
 
 /// Flags over the configuration file.
-pub(crate) fn merge(mut config: Table, flags: Table) -> Table {
+pub(crate) fn merge(mut config: Table, mut flags: Table) -> Table {
     config.remove("provenance");
+    // Of several columns each has a kind of its own.
+    if let Some(Value::Table(said)) = flags.remove(KINDS) {
+        match config.get_mut(KINDS) {
+            Some(Value::Table(kinds)) => kinds.extend(said),
+            _ => config.extend([(KINDS.to_owned(), Value::Table(said))]),
+        }
+    }
     config.extend(flags);
     config
 }
 
 /// The merged table with its types.
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
-    check_words(table)?;
+    check_words(table, &all_flags())?;
     let OwnSettings { data, seed, precision, .. } = read_as(table)?;
     Ok(Asked { data, seed, precision, settings: read_as(table)?, reading: read_as(table)? })
 }
@@ -166,7 +184,7 @@ struct OwnSettings {
 }
 
 /// The table as settings of one sort; a value of the wrong type is named with its key.
-fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
+pub(crate) fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
     let read = |table: Table| Value::Table(table).try_into::<T>();
     read(table.clone()).map_err(|error| {
         let alone = |(key, value): &(&String, &Value)| {
@@ -181,8 +199,8 @@ fn read_as<T: DeserializeOwned>(table: &Table) -> Result<T, Failure> {
 }
 
 /// Settings that are one of a few words must be one of them, in a file as on the command line.
-fn check_words(table: &Table) -> Result<(), Failure> {
-    for flag in all_flags().get_arguments() {
+pub(crate) fn check_words(table: &Table, flags: &Command) -> Result<(), Failure> {
+    for flag in flags.get_arguments() {
         let words = flag.get_possible_values();
         let Some((key, value)) = flag.get_long().and_then(|key| table.get_key_value(key)) else {
             continue;
@@ -201,52 +219,46 @@ fn check_words(table: &Table) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The kind of visible units that was asked for.
-pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
-    match asked.settings.visible.as_deref()? {
-        "binary" => Some(Visible::Binary),
-        "spin" => Some(Visible::Spin),
-        "gaussian" => Some(Visible::Gaussian),
-        "categorical" => Some(Visible::Categorical),
-        _ => None,
+impl Asked {
+    /// What was asked, in the library's words.
+    pub(crate) fn request(&self) -> Result<Request, Failure> {
+        let wrong =
+            |e| Failure::new(format!("cannot read the settings: {e}"), "choose other values");
+        let mut given: Map<String, Json> =
+            serde_json::to_value(&self.settings).and_then(serde_json::from_value).map_err(wrong)?;
+        // As large as a configuration file can hold.
+        number(self.seed)?;
+        given.insert("seed".into(), self.seed.into());
+        given
+            .extend(self.precision.clone().map(|precision| ("precision".into(), precision.into())));
+        Ok(Request { given })
     }
 }
 
-/// The model that was asked for, to be trained on data of these units.
+/// The kind of visible units that was asked for.
+pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
+    asked.request().ok()?.visible().ok()?
+}
+
+/// The model of a name.
+fn family(model: &str) -> Family {
+    match model {
+        "bm" => Family::Bm,
+        "dbm" => Family::Dbm,
+        "dbn" => Family::Dbn,
+        _ => Family::Rbm,
+    }
+}
+
+/// The model that was asked for, to be trained on data of these visible layers.
 pub(crate) fn blueprint(
     model: &str,
     asked: &Asked,
-    visible: (Units, usize),
+    visible: Vec<Layer>,
     n_classes: usize,
 ) -> Result<Blueprint, Failure> {
     check_flags(model, asked)?;
-    let hidden = asked.settings.hidden.clone().unwrap_or_default();
-    if model == "dbn" {
-        if hidden.len() < 2 {
-            return Err(Failure::new(
-                format!("`train dbn` needs at least two hidden layers, found {}", hidden.len()),
-                "for example `--hidden 500,500,2000`; with one layer it is an rbm",
-            ));
-        }
-        return Ok(Blueprint::Dbn(DbnShape { visible, hidden, n_classes }));
-    }
-    let machine = match model {
-        "rbm" => {
-            let machine = Rbm::new(visible, (Units::Binary, one(model, &hidden)?))?.into_machine();
-            if is_uncoupled(asked) { machine } else { with_coupled_columns(&machine)? }
-        }
-        "bm" => {
-            Bm::new(visible, (Units::Binary, one(model, &hidden)?), lateral(asked)?)?.into_machine()
-        }
-        _ if hidden.is_empty() => {
-            return Err(need(model, "a number of hidden units per layer", &[]));
-        }
-        _ => {
-            let layers: Vec<(Units, usize)> = hidden.iter().map(|&n| (Units::Binary, n)).collect();
-            Dbm::new(visible, &layers)?.into_machine()
-        }
-    };
-    Ok(Blueprint::Machine(if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine }))
+    Ok(asked.request()?.blueprint(family(model), visible, n_classes)?)
 }
 
 /// Flags that belong to some models only, or not together.
@@ -284,6 +296,9 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));
     }
+    if settings.objective.as_deref().is_some_and(|o| o != "generative") && model == "dbn" {
+        return Err(belongs("objective", "rbm"));
+    }
     if settings.pretrain_epochs.is_some_and(|n| n > 0) && shallow {
         return Err(belongs("pretrain-epochs", "dbm"));
     }
@@ -313,92 +328,22 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The one number of hidden units.
-fn one(model: &str, hidden: &[usize]) -> Result<usize, Failure> {
-    match hidden {
-        [n] => Ok(*n),
-        _ => Err(need(model, "one number of hidden units", hidden)),
-    }
-}
-
-fn need(model: &str, what: &str, hidden: &[usize]) -> Failure {
-    let example = if model == "dbm" { "500,1000" } else { "64" };
-    Failure::new(
-        format!("`train {model}` needs {what}, found `--hidden {}`", list(hidden)),
-        format!("for example `harmonium train {model} DATA --hidden {example} --out RUN`"),
-    )
-}
-
-/// Whether real columns are not to be coupled with each other.
-fn is_uncoupled(asked: &Asked) -> bool {
-    asked.settings.lateral.iter().flatten().any(|l| l == "none")
-}
-
-/// Which layers are coupled inside.
-fn lateral(asked: &Asked) -> Result<Lateral, Failure> {
-    let lateral = asked.settings.lateral.clone().unwrap_or_default();
-    let has = |s: &str| lateral.iter().any(|l| l == s);
-    match (has("visible"), has("hidden")) {
-        (true, true) => Ok(Lateral::Both),
-        (true, false) => Ok(Lateral::Visible),
-        (false, true) => Ok(Lateral::Hidden),
-        (false, false) => Err(Failure::new(
-            "`train bm` needs to know which layers are coupled inside",
-            "add `--lateral visible`, `hidden` or `visible,hidden`; without any it is an rbm",
-        )),
-    }
-}
-
-fn list(numbers: &[usize]) -> String {
-    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
 /// The word for sweeps that follow what a guard advises.
 pub(crate) const AUTO: &str = "auto";
 
 /// What is measured.
-pub(crate) fn watch(asked: &Asked) -> Watch {
-    match asked.settings.watch.as_deref() {
-        Some("none") => Watch::None,
-        Some("pseudo") => Watch::Pseudo,
-        _ => Watch::Likelihood,
-    }
+pub(crate) fn watch(asked: &Asked) -> Result<Watch, Failure> {
+    Ok(asked.request()?.watch()?)
 }
 
 /// The plan: the library's defaults for the model under what was asked.
 pub(crate) fn learning(asked: &Asked, blueprint: &Blueprint) -> Result<Plan, Failure> {
-    let mut table = as_table(&blueprint.suited_plan()?)?;
-    let given = as_table(&asked.settings)?;
-    table.extend(given.into_iter().filter(|(key, _)| Plan::KEYS.contains(&key.as_str())));
-    if asked.settings.k.as_deref() == Some(AUTO) {
-        table.insert("k".into(), "1".into());
-        table.insert("steer".into(), true.into());
-    }
-    table.insert("seed".into(), number(asked.seed)?);
-    if let Some(precision) = &asked.precision {
-        table.insert("precision".into(), precision.clone().into());
-    }
-    table.insert("center".into(), (!asked.settings.no_center).into());
-    let plan: Plan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
-        Failure::new(
-            format!("a setting is out of range: {}", e.message()),
-            "see `harmonium train rbm --help`",
-        )
-    })?;
-    plan.check()?;
-    Ok(plan)
+    Ok(asked.request()?.plan(blueprint)?)
 }
 
-/// The learning rate of the refinement of a deep belief network, before decay.
-const REFINE_RATE: f64 = 0.001;
-
 /// The plan with which all layers of a deep belief network are refined together.
-pub(crate) fn refinement(asked: &Asked, plan: &Plan) -> Plan {
-    Plan {
-        epochs: asked.settings.refine_epochs.unwrap_or(0),
-        learning_rate: asked.settings.refine_learning_rate.unwrap_or(REFINE_RATE),
-        ..plan.clone()
-    }
+pub(crate) fn refinement(asked: &Asked, plan: &Plan) -> Result<Plan, Failure> {
+    Ok(asked.request()?.refinement(plan)?)
 }
 
 /// Everything, with the defaults filled in: the text of `run.toml`.
@@ -406,46 +351,24 @@ pub(crate) fn resolved(
     model: &str,
     asked: &Asked,
     inputs: &Inputs,
-    units: Units,
+    visible: &[Layer],
     plan: &Plan,
 ) -> Result<Table, Failure> {
-    let input = &inputs.data;
-    let mut table = as_table(&asked.settings)?;
-    table.extend(as_table(&input.reading)?);
-    let mut plan = as_table(plan)?;
-    plan.remove("center");
-    if plan.remove("steer").is_some() {
-        plan.insert("k".into(), AUTO.into());
-    }
-    table.extend(plan);
-    table.insert("model".into(), model.into());
+    let sources = Sources {
+        train: &inputs.data.dataset,
+        valid: inputs.validation(),
+        reading: &inputs.data.reading,
+        fingerprints: &inputs.fingerprints(),
+    };
+    let mut table = asked.request()?.configuration(family(model), &sources, visible, plan);
     table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
-    table.insert("visible".into(), units.name().into());
-    table.insert("no-center".into(), asked.settings.no_center.into());
-    if let Units::Categorical { q } = units {
-        table.insert("categories".into(), number(q as u64)?);
-    }
-    let mut provenance = Table::new();
-    provenance.insert("library-version".into(), env!("CARGO_PKG_VERSION").into());
-    for (key, hash) in inputs.fingerprints() {
-        provenance.insert(key.into(), hash.into());
-    }
-    provenance.insert("data-rows".into(), number(input.dataset.n_rows() as u64)?);
-    provenance.insert("data-columns".into(), number(input.dataset.n_columns() as u64)?);
-    if let Some(valid) = inputs.validation() {
-        provenance.insert("validation-rows".into(), number(valid.n_rows() as u64)?);
-    }
-    table.insert("provenance".into(), Value::Table(provenance));
-    Ok(table)
+    as_table(&table)
 }
 
 /// The part of the settings that may stand in a model file: no paths.
-pub(crate) fn without_paths(table: &Table) -> serde_json::Value {
-    let mut table = table.clone();
-    for key in ["data", "valid", "labels", "valid-labels", "checkpoint-seconds"] {
-        table.remove(key);
-    }
-    serde_json::to_value(table).unwrap_or_default()
+pub(crate) fn without_paths(table: &Table) -> Json {
+    let table = serde_json::to_value(table).and_then(serde_json::from_value).unwrap_or_default();
+    Request::remembered(&table)
 }
 
 /// What was asked must be what the run was started with, however it is spelt.
@@ -490,7 +413,7 @@ pub(crate) fn as_table<T: serde::Serialize>(value: &T) -> Result<Table, Failure>
         .map_err(|e| Failure::new(format!("cannot write the settings: {e}"), "choose other values"))
 }
 
-fn number(n: u64) -> Result<Value, Failure> {
+pub(crate) fn number(n: u64) -> Result<Value, Failure> {
     let n = i64::try_from(n).map_err(|_| {
         Failure::new(format!("{n} is too large for a setting"), "choose a number below 2^63")
     })?;

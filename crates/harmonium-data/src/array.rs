@@ -8,6 +8,11 @@ use ndarray::ArrayView2;
 pub trait Number: Copy {
     /// The same as a 32-bit number, NaN where it is missing: what tables hold.
     fn to_f32(self) -> f32;
+
+    /// The row as bytes, where that is what it is.
+    fn as_bytes(_row: &[Self]) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl Number for bool {
@@ -19,6 +24,10 @@ impl Number for bool {
 impl Number for u8 {
     fn to_f32(self) -> f32 {
         f32::from(self)
+    }
+
+    fn as_bytes(row: &[Self]) -> Option<&[u8]> {
+        Some(row)
     }
 }
 
@@ -77,7 +86,60 @@ impl Table {
         let mut store = Store::new(array.ncols(), None);
         let mut values = vec![0.0; array.ncols()];
         for (row, given) in array.rows().into_iter().enumerate() {
-            values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32());
+            if let Some(bytes) = given.to_slice().and_then(T::as_bytes) {
+                store.push_bytes(bytes)?;
+                continue;
+            }
+            match given.to_slice() {
+                Some(given) => values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32()),
+                None => values.iter_mut().zip(given).for_each(|(v, x)| *v = x.to_f32()),
+            }
+            // To the end, which takes less than to look for the first.
+            if values.iter().fold(false, |any, x| any | x.is_infinite()) {
+                let column = values.iter().position(|x| x.is_infinite()).unwrap_or_default();
+                return Err(Error::NotFinite { row, column });
+            }
+            store.push_reals(&values)?;
+        }
+        Ok(store.finish(None)?.table)
+    }
+}
+
+/// A matrix whose rows list the entries that are not zero (CSR): those of row $r$ stand at
+/// `starts[r]..starts[r + 1]` of `columns` and `values`. Entries that occur twice are added.
+#[derive(Clone, Copy, Debug)]
+pub struct SparseRows<'a, T> {
+    /// Entries in a row, zeros included.
+    pub n_columns: usize,
+    /// Where each row begins, and where the last one ends.
+    pub starts: &'a [i64],
+    /// The column of each entry.
+    pub columns: &'a [i64],
+    /// The entries.
+    pub values: &'a [T],
+}
+
+impl<T: Number> SparseRows<'_, T> {
+    /// The rows as a table, stored as those of a dense array are.
+    ///
+    /// # Errors
+    ///
+    /// If the matrix is empty, names a place that it does not have, or holds an infinite value.
+    pub fn to_table(&self) -> Result<Table, Error> {
+        let mut store = Store::new(self.n_columns, None);
+        let mut values = vec![0.0; self.n_columns];
+        for (row, ends) in self.starts.windows(2).enumerate() {
+            let range = usize::try_from(ends[0]).ok().zip(usize::try_from(ends[1]).ok());
+            let wrong = Error::SparseRow { row, n_columns: self.n_columns };
+            let entries =
+                range.and_then(|(a, b)| self.columns.get(a..b).zip(self.values.get(a..b)));
+            let Some((columns, entries)) = entries else { return Err(wrong) };
+            values.fill(0.0);
+            for (&column, value) in columns.iter().zip(entries) {
+                let place = usize::try_from(column).ok().and_then(|c| values.get_mut(c));
+                let Some(place) = place else { return Err(wrong) };
+                *place += value.to_f32();
+            }
             if let Some(column) = values.iter().position(|x| x.is_infinite()) {
                 return Err(Error::NotFinite { row, column });
             }
@@ -85,6 +147,23 @@ impl Table {
         }
         Ok(store.finish(None)?.table)
     }
+}
+
+/// The fingerprint that a file of these values and labels has, in any format.
+#[cfg(feature = "readers")]
+#[expect(clippy::needless_pass_by_value, reason = "a view is a reference already")]
+pub fn fingerprint_of_array<T: Number>(
+    array: ArrayView2<'_, T>,
+    labels: Option<&crate::Labels>,
+) -> u64 {
+    let mut hash = crate::hash::ContentHash::default();
+    for row in array.rows() {
+        match row.to_slice().and_then(T::as_bytes) {
+            Some(bytes) => hash.bytes(bytes),
+            None => row.iter().for_each(|x| hash.value(x.to_f32())),
+        }
+    }
+    hash.finish_shape(array.nrows(), array.ncols(), labels)
 }
 
 impl Dataset {
@@ -138,6 +217,34 @@ mod tests {
         ));
         assert!(Table::from_array(Array2::<u8>::zeros((0, 3)).view()).is_err());
         assert!(Table::from_array(Array2::<u8>::zeros((3, 0)).view()).is_err());
+    }
+
+    #[test]
+    fn sparse_rows_are_the_dense_ones() {
+        let dense = arr2(&[[0.0_f64, 2.0, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, 3.0]]);
+        let (starts, columns) = ([0, 2, 2, 4], [1, 1, 2, 0]);
+        let values = [0.5, 1.5, 3.0, 1.5];
+        let sparse =
+            SparseRows { n_columns: 3, starts: &starts, columns: &columns, values: &values };
+        assert_eq!(sparse.to_table().unwrap(), Table::from_array(dense.view()).unwrap());
+        for (starts, columns) in
+            [([0, 2, 9, 4], columns), ([0, 2, 2, 4], [1, -1, 2, 0]), ([0, 2, 2, 4], [1, 1, 3, 0])]
+        {
+            let wrong =
+                SparseRows { n_columns: 3, starts: &starts, columns: &columns, values: &values };
+            assert!(matches!(wrong.to_table(), Err(Error::SparseRow { .. })));
+        }
+    }
+
+    #[cfg(feature = "readers")]
+    #[test]
+    fn an_array_has_the_fingerprint_of_its_file() {
+        let rows = ["0,255,3", "7,0,1"].join("\n");
+        let file = crate::decode(rows.as_bytes(), None, &crate::Options::default()).unwrap();
+        let bytes = arr2(&[[0_u8, 255, 3], [7, 0, 1]]);
+        assert_eq!(fingerprint_of_array(bytes.view(), None), file.about.content_hash);
+        let real = bytes.mapv(f64::from);
+        assert_eq!(fingerprint_of_array(real.view(), None), file.about.content_hash);
     }
 
     #[test]

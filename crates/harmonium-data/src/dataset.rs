@@ -1,5 +1,6 @@
 //! A table and the way it is presented.
 
+use crate::frame::Codebook;
 use crate::{Block, BlockValues, Error, Labels, Table};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream, bits_of_bytes};
@@ -7,6 +8,7 @@ use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How grey values become bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,8 +58,8 @@ pub struct Dataset {
     sampled: bool,
     weights: Option<Vec<f64>>,
     labels: Option<Labels>,
-    /// See [`Dataset::with_log_slopes`].
-    log_slopes: Option<Vec<f64>>,
+    /// How the cells of a table became these values, where they did.
+    book: Option<Arc<Codebook>>,
 }
 
 impl<'d> From<&'d Dataset> for Cow<'d, Dataset> {
@@ -95,7 +97,7 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None, labels: None, log_slopes: None })
+        Ok(Self { table, sampled, weights: None, labels: None, book: None })
     }
 
     /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
@@ -104,8 +106,8 @@ impl Dataset {
     ///
     /// As [`Dataset::new`].
     pub fn binarized(self, binarize: Binarize) -> Result<Self, Error> {
-        let Self { table, weights, labels, log_slopes, .. } = self;
-        Ok(Self { weights, labels, log_slopes, ..Self::new(table, binarize)? })
+        let Self { table, weights, labels, book, .. } = self;
+        Ok(Self { weights, labels, book, ..Self::new(table, binarize)? })
     }
 
     /// Takes the values away that were not observed: `false` in a row for each sample, or in one
@@ -145,7 +147,7 @@ impl Dataset {
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
         let (weights, labels) = (self.weights.clone(), self.labels.clone());
-        Ok(Self { table, sampled: false, weights, labels, log_slopes: None })
+        Ok(Self { table, sampled: false, weights, labels, book: None })
     }
 
     /// Gives each sample a weight.
@@ -168,24 +170,29 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Says that the values were scaled: $\sum \ln |dz/dx|$ over the values that each row has. A density
-    /// of the scaled values times this slope is one in the units of the source.
-    ///
-    /// # Errors
-    ///
-    /// If there is not one for each row.
-    pub fn with_log_slopes(mut self, log_slopes: Vec<f64>) -> Result<Self, Error> {
-        let n_rows = self.n_rows();
-        if log_slopes.len() != n_rows {
-            return Err(Error::WeightCount { n_rows, found: log_slopes.len() });
-        }
-        self.log_slopes = Some(log_slopes).filter(|s| s.iter().any(|x| *x != 0.0));
-        Ok(self)
+    /// Says how the cells of a table became these values.
+    pub(crate) fn with_book(mut self, book: Arc<Codebook>) -> Self {
+        self.book = Some(book);
+        self
     }
 
-    /// What the logarithm of a density in the units of the source has more than one of the values.
-    pub fn log_slope(&self, row: usize) -> f64 {
-        self.log_slopes.as_ref().map_or(0.0, |s| s[row])
+    /// How the cells of a table became these values, where they did.
+    pub fn book(&self) -> Option<&Codebook> {
+        self.book.as_deref()
+    }
+
+    /// $\sum \ln |dz/dx|$ over the values that each row has: what the logarithm of a density in the units of
+    /// the table has more than one of the values, which are scaled and perhaps bent. Nothing where the values
+    /// are those of the source.
+    pub fn log_slopes(&self) -> Option<Vec<f64>> {
+        let columns = self.book.as_ref()?.encoded();
+        let scaled: Vec<_> =
+            columns.into_iter().enumerate().filter(|(_, c)| c.levels().is_empty()).collect();
+        let of_row = |row: usize| {
+            let there = scaled.iter().filter(|(c, _)| !self.table.is_missing(row, *c));
+            there.map(|(c, column)| column.log_slope(f64::from(self.table.at(row, *c)))).sum()
+        };
+        (!scaled.is_empty()).then(|| (0..self.n_rows()).map(of_row).collect())
     }
 
     /// The rows named, in that order, with their weights and labels.
@@ -200,9 +207,8 @@ impl Dataset {
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, Error> {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
         let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
-        let log_slopes = self.log_slopes.as_ref().map(|s| rows.iter().map(|&r| s[r]).collect());
         let (table, sampled) = (self.table.select_rows(rows)?, self.sampled);
-        Ok(Self { table, sampled, weights, labels, log_slopes })
+        Ok(Self { table, sampled, weights, labels, book: self.book.clone() })
     }
 
     /// Number of samples.

@@ -1,6 +1,7 @@
 //! What can be wrong with data, with the numbers in it.
 
 use crate::LabelColumn;
+use crate::frame::{Kind, Place};
 use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
@@ -175,6 +176,16 @@ pub enum Error {
     /// Something that is not a file where pictures are expected.
     #[error("this is a pipe, a socket or a device, not a file")]
     NotAFile,
+    /// A row of a sparse matrix that names entries that are not there.
+    #[error(
+        "row {row} of the sparse matrix names entries that it, or its {n_columns} columns, do not have"
+    )]
+    SparseRow {
+        /// The row, from 0.
+        row: usize,
+        /// Columns of the matrix.
+        n_columns: usize,
+    },
     /// An infinite value.
     #[error("row {row}, column {column} is infinite or beyond the range of 32-bit numbers")]
     NotFinite {
@@ -294,14 +305,14 @@ pub enum Error {
     },
     /// A word that the training table did not have.
     #[error(
-        "row {row}, column `{}` holds `{}`; the training table had {}",
+        "{place}, column `{}` holds `{}`; the training table had {}",
         brief(column),
         brief(cell),
         listed(levels)
     )]
     UnknownLevel {
-        /// The row, from 0.
-        row: usize,
+        /// Where the cell is.
+        place: Place,
         /// The column's name.
         column: String,
         /// What it holds.
@@ -310,10 +321,10 @@ pub enum Error {
         levels: Vec<String>,
     },
     /// A word where a number should be.
-    #[error("row {row}, column `{}` holds `{}`, which is not a number", brief(column), brief(cell))]
+    #[error("{place}, column `{}` holds `{}`, which is not a number", brief(column), brief(cell))]
     NoNumber {
-        /// The row, from 0.
-        row: usize,
+        /// Where the cell is.
+        place: Place,
         /// The column's name.
         column: String,
         /// What it holds.
@@ -321,13 +332,13 @@ pub enum Error {
     },
     /// A number that has no logarithm.
     #[error(
-        "row {row}, column `{}` holds {}, and the column is learned on a logarithmic scale",
+        "{place}, column `{}` holds {}, and the column is learned on a logarithmic scale",
         brief(column),
         brief(cell)
     )]
     BelowLogarithm {
-        /// The row, from 0.
-        row: usize,
+        /// Where the cell is.
+        place: Place,
         /// The column's name.
         column: String,
         /// What it holds.
@@ -342,15 +353,88 @@ pub enum Error {
         /// The column's name.
         column: String,
         /// What it should be.
-        kind: crate::frame::Kind,
+        kind: Kind,
         /// Values it has.
         found: usize,
     },
+    /// A word in a column that otherwise holds numbers.
+    #[error(
+        "{place}, column `{}` holds `{}`, and {n_numbers} other cells of the column are numbers",
+        brief(column),
+        brief(cell)
+    )]
+    OddCell {
+        /// Where the cell is.
+        place: Place,
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        cell: String,
+        /// Cells that hold numbers.
+        n_numbers: usize,
+    },
+    /// A logarithm of numbers that are not positive.
+    #[error("column `{}` holds numbers below 0, which have no logarithm", brief(column))]
+    NoLogarithm {
+        /// The column's name.
+        column: String,
+    },
+    /// A kind that no units hold.
+    #[error(
+        "column `{}` cannot be learned as {kind}: there are no units of that kind yet",
+        brief(column)
+    )]
+    NoUnits {
+        /// The column's name.
+        column: String,
+        /// What it should be.
+        kind: Kind,
+    },
+    /// Two columns that are both said to be the label.
+    #[error("columns `{}` and `{}` are both said to be the label", brief(&columns.0), brief(&columns.1))]
+    TwoLabels {
+        /// Their names.
+        columns: (String, String),
+    },
+    /// A row without a class among others that have one.
+    #[error("{place}, column `{}`, the label, is missing", brief(column))]
+    NoClass {
+        /// Where the cell is.
+        place: Place,
+        /// The column's name.
+        column: String,
+    },
+    /// A column that the model does not learn.
+    #[error("column `{}` is not learned by the model: {}", brief(name), brief(why))]
+    NotLearned {
+        /// What it is called.
+        name: String,
+        /// Why it was left out.
+        why: String,
+    },
+    /// Kinds that are said of data for a model.
+    #[error("the kinds of the columns are those that the model was trained with")]
+    KindsAreFixed,
+    /// A setting of arrays or pictures for a table of columns.
+    #[error("`{setting}` is about arrays and pictures, and this is a table of columns with names")]
+    NotOfTables {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// Data without names for a model of a table.
+    #[error("the model was trained on a table with named columns, and this has none")]
+    NoNames,
+    /// A quote that opens and never closes.
+    #[error("line {line} opens a quote that is not closed")]
+    OpenQuote {
+        /// The line, from 1.
+        line: u64,
+    },
     /// A table of which every column is left out.
-    #[error("none of {n_columns} columns can be learned: all are constant, ids, dates or left out")]
+    #[error("no column can be learned: {}", listed(left_out))]
     NothingToLearn {
-        /// Columns there are.
-        n_columns: usize,
+        /// Why each is left out, after its name.
+        left_out: Vec<String>,
     },
     /// A label whose class is not among those that are known.
     #[error("a label is `{}`, and the model was trained on no row of that class", brief(class))]
@@ -438,6 +522,24 @@ impl Error {
                 return Cow::Owned(format!("its columns: {}", listed(available)));
             }
             Self::Setting { expected, .. } => expected,
+            Self::NoUnits { column, kind } => {
+                let instead = match kind {
+                    Kind::Ordinal => {
+                        "categorical, which learns each value and not their order, or gaussian"
+                    }
+                    _ => {
+                        "gaussian, on a logarithmic scale where the numbers are skewed (gaussian:log)"
+                    }
+                };
+                return Cow::Owned(format!("use `--kind {}=…` with {instead}", brief(column)));
+            }
+            Self::OddCell { column, .. } => {
+                let name = brief(column);
+                return Cow::Owned(format!(
+                    "correct the cell, or leave it empty if the number is missing; `--kind {name}=categorical` \
+                     learns the column as words, `--kind {name}=ignore` leaves it out"
+                ));
+            }
             other => return other.plain_hint(),
         })
     }
@@ -468,6 +570,7 @@ impl Error {
             Self::LongLine { .. } => "put each sample in a line of its own, and end the lines",
             Self::EmptyPipe => "a pipe can be read only once: save what it gives in a file",
             Self::NotAFile => "take it out of the folder: only regular files are read from folders",
+            Self::SparseRow { .. } => "sparse rows are compressed (CSR), with columns from 0 on",
             Self::NotFinite { .. } => "write missing entries as NaN, `?` or nothing",
             Self::Columns { .. } => {
                 "columns count from 0 and B is not included: `--columns 0..784` is the first 784"
@@ -503,6 +606,16 @@ impl Error {
                 "binary columns have two values, categorical ones and labels at least two; leave others out with `--kind NAME=ignore`"
             }
             Self::NothingToLearn { .. } => "say what a column holds with `--kind NAME=KIND`",
+            Self::NoLogarithm { .. } => "use `gaussian` or `gaussian:linear`",
+            Self::TwoLabels { .. } => "one column can be the label; learn the other as categorical",
+            Self::NoClass { .. } => {
+                "give every row its class, or learn the column as categorical, which may have holes"
+            }
+            Self::NotLearned { .. } => "name one of the columns that `harmonium inspect` lists",
+            Self::KindsAreFixed => "leave `--kind` out, or train another model",
+            Self::NotOfTables { .. } => "leave it out; `--kind NAME=KIND` says what a column holds",
+            Self::NoNames => "give a table (CSV) whose first line holds the names of the columns",
+            Self::OpenQuote { .. } => "close the quote; a quote inside quotes is written twice",
             Self::LabelCount { .. } => "give the labels of exactly these rows",
             Self::NoLabel { .. } => "every row needs one label, a whole number or a word",
             Self::PictureSize { .. } => "scale the pictures to one size first",

@@ -5,6 +5,8 @@
 //! and mixed once at the end. It tells data sets apart by accident-proof margins; it is not a defence
 //! against someone who wants two sets to collide.
 
+use crate::Labels;
+
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const LANES: usize = 8;
@@ -81,6 +83,22 @@ impl ContentHash {
     pub(crate) fn text(&mut self, text: &str) {
         text.bytes().for_each(|b| self.word(u64::from(b)));
         self.word(u64::MAX);
+    }
+
+    /// The fingerprint of a table whose values have been taken up, and of its labels.
+    pub(crate) fn finish_shape(
+        mut self,
+        n_rows: usize,
+        n_columns: usize,
+        labels: Option<&Labels>,
+    ) -> u64 {
+        self.word(n_rows as u64);
+        self.word(n_columns as u64);
+        if let Some(labels) = labels {
+            labels.values().iter().for_each(|&v| self.word(u64::from(v)));
+            labels.names().unwrap_or_default().iter().for_each(|n| self.text(n));
+        }
+        self.finish()
     }
 
     pub(crate) fn finish(self) -> u64 {

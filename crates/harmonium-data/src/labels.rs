@@ -22,6 +22,21 @@ impl Labels {
         Self { values, names: None }
     }
 
+    /// Labels that are already numbers, and what the numbers are called.
+    ///
+    /// # Errors
+    ///
+    /// If a number has no name.
+    pub fn named(values: Vec<u32>, names: Vec<String>) -> Result<Self, Error> {
+        match values.iter().position(|&class| class as usize >= names.len()) {
+            None => Ok(Self { values, names: Some(names) }),
+            Some(row) => Err(Error::NoLabel {
+                row,
+                reason: format!("its class is {}, and there are {}", values[row], names.len()),
+            }),
+        }
+    }
+
     /// Labels as they stand in a file, numbered as the type says.
     pub fn from_texts<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> Self {
         let mut gathered = LabelSink::default();

@@ -25,11 +25,17 @@ mod format;
 #[cfg(feature = "readers")]
 mod hash;
 #[cfg(feature = "readers")]
+mod input;
+#[cfg(feature = "readers")]
 mod open;
+#[cfg(feature = "readers")]
+mod opened;
 #[cfg(feature = "readers")]
 mod read;
 
-pub use array::Number;
+#[cfg(feature = "readers")]
+pub use array::fingerprint_of_array;
+pub use array::{Number, SparseRows};
 pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]
@@ -40,9 +46,9 @@ pub use ndarray;
 pub use open::{
     About, Loaded, LoadedDataset, decode, open, open_dataset, open_labels, open_labels_of,
 };
-pub use options::{ImageLayout, LabelColumn, Options};
 #[cfg(feature = "readers")]
-pub use reading::Opened;
+pub use opened::{Found, Opened, Remembered};
+pub use options::{ImageLayout, LabelColumn, Options};
 pub use reading::Reading;
 pub use split::{Part, Split};
 pub use summary::{Summary, Visible};

@@ -1,5 +1,6 @@
 //! From a name to a table: files, folders of pictures and built-in sets.
 
+use crate::input::Input;
 use crate::read::rows::{Facts, ReadRows, RowSink, choose, label_text};
 use crate::read::source::{ByteSource, fill};
 use crate::read::{arff, idx, mat, npy, npz, pictures, svmlight, text};
@@ -177,15 +178,29 @@ pub(crate) fn open_with(
     options: &Options,
     threshold: Option<f32>,
 ) -> Result<Loaded, Error> {
+    open_input(spec, &mut Input::Path, options, threshold)
+}
+
+/// The same from what [`Input::of`] found under that name.
+pub(crate) fn open_input(
+    spec: &str,
+    input: &mut Input,
+    options: &Options,
+    threshold: Option<f32>,
+) -> Result<Loaded, Error> {
     if let Some(built_in) = built_in(spec, options) {
         return built_in;
     }
-    let read = || {
+    let mut read = || {
         let mut rows = RowSink::new(options, threshold);
-        let (format, facts) = if Path::new(spec).is_dir() {
-            pictures::read_folder(Path::new(spec), &mut rows)?
-        } else {
-            read_any(File::open(spec)?, None, &mut rows)?
+        let (format, facts) = match input {
+            Input::Path if Path::new(spec).is_dir() => {
+                pictures::read_folder(Path::new(spec), &mut rows)?
+            }
+            Input::Path => read_any(File::open(spec)?, None, &mut rows)?,
+            Input::Held(bytes) if bytes.is_empty() => return Err(Error::EmptyPipe),
+            Input::Held(bytes) => read_any(Cursor::new(&*bytes), None, &mut rows)?,
+            Input::Pipe(pipe) => read_any(pipe, None, &mut rows)?,
         };
         Ok(Loaded::new(rows.finish(facts)?, name_of(spec), format))
     };
@@ -224,7 +239,7 @@ fn read_any(
 }
 
 /// All bytes of a stream that cannot be gone back in.
-fn held(stream: &mut dyn Read) -> Result<Vec<u8>, Error> {
+pub(crate) fn held(stream: &mut dyn Read) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     if fill(stream, MAX_HELD + 1, &mut bytes)? <= MAX_HELD {
         return Ok(bytes);
@@ -286,7 +301,7 @@ fn bars(spec: &str, arguments: &str) -> Result<Table, Error> {
     synthetic::bars_and_stripes(side.parse().map_err(|_| wrong())?, repeats)
 }
 
-fn name_of(spec: &str) -> String {
+pub(crate) fn name_of(spec: &str) -> String {
     let path = Path::new(spec);
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);

@@ -52,6 +52,8 @@ pub(crate) struct Store {
     n_rows: usize,
     /// A bit for each missing entry, once there is one.
     missing: Option<BitMatrix>,
+    /// A buffer for a row.
+    bytes: Vec<u8>,
 }
 
 /// What was stored, and what is still to be done to it.
@@ -66,10 +68,10 @@ impl Store {
     pub(crate) fn new(n_columns: usize, cut: Option<Cut>) -> Self {
         let bits = BitMatrix::zeros(0, n_columns);
         let values = Needed::Bits { bits, one: None };
-        Self { values, n_columns, cut, n_rows: 0, missing: None }
+        Self { values, n_columns, cut, n_rows: 0, missing: None, bytes: Vec::new() }
     }
 
-    #[cfg(feature = "readers")]
+    /// Adds a row of bytes, none of which is missing.
     pub(crate) fn push_bytes(&mut self, row: &[u8]) -> Result<(), Error> {
         self.note_missing(&[]);
         self.keep_bytes(row)
@@ -99,8 +101,9 @@ impl Store {
 
     /// Adds a row of numbers, NaN where one is missing.
     pub(crate) fn push_reals(&mut self, row: &[f32]) -> Result<(), Error> {
-        self.note_missing(row);
-        if row.iter().any(|x| x.is_nan()) {
+        let holed = row.iter().fold(false, |any, x| any | x.is_nan());
+        self.note_missing(if holed { row } else { &[] });
+        if holed {
             let filled: Vec<f32> = row.iter().map(|&x| if x.is_nan() { 0.0 } else { x }).collect();
             return self.keep_reals(&filled);
         }
@@ -123,8 +126,12 @@ impl Store {
         if let Needed::Real(reals) = &mut self.values {
             return grow(reals, row.iter().copied());
         }
-        if let Some(bytes) = row.iter().map(|&x| to_byte(x)).collect::<Option<Vec<u8>>>() {
-            return self.keep_bytes(&bytes);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let whole = bytes_into(row, &mut bytes);
+        let kept = if whole { self.keep_bytes(&bytes) } else { Ok(()) };
+        self.bytes = bytes;
+        if whole {
+            return kept;
         }
         self.become_real()?;
         self.keep_reals(row)
@@ -197,13 +204,15 @@ fn fits_bits(row: &[u8], one: &mut Option<u8>) -> bool {
             Some(_) => return false,
         },
     };
-    let fits = row.iter().all(|&b| b == 0 || b == on);
+    // To the end, which takes less than to look for the first that does not fit.
+    let fits = row.iter().filter(|&&b| b != 0 && b != on).count() == 0;
     if fits {
         *one = Some(on);
     }
     fits
 }
 
+#[cfg(feature = "readers")]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -213,6 +222,19 @@ pub(crate) fn to_byte(value: f32) -> Option<u8> {
     let byte = value as u8;
     // Adding 0 makes -0 a plain 0.
     f32::from(byte).total_cmp(&(value + 0.0)).is_eq().then_some(byte)
+}
+
+/// Writes a row as bytes; says whether all of it are whole numbers from 0 to 255.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the comparison lets only whole numbers from 0 to 255 through"
+)]
+fn bytes_into(row: &[f32], bytes: &mut Vec<u8>) -> bool {
+    bytes.clear();
+    bytes.extend(row.iter().map(|&x| x as u8));
+    // To the end, which takes less than to look for the first that is not.
+    row.iter().zip(&*bytes).fold(true, |all, (&x, &b)| all & (f32::from(b) == x))
 }
 
 /// Appends values, with an error instead of an abort where memory ends.

@@ -2,8 +2,13 @@
 
 #![cfg(feature = "readers")]
 
-use harmonium_data::{LabelColumn, Options, Reading, decode};
+use harmonium_data::{LabelColumn, Options, Reading, Remembered, decode};
 use std::path::PathBuf;
+
+/// What a model of so many columns knows.
+fn known(reading: &Reading, n_columns: usize) -> Remembered<'_> {
+    Remembered { reading, book: None, n_columns: Some(n_columns) }
+}
 
 /// A folder that is removed when the test ends.
 struct Folder(PathBuf);
@@ -105,7 +110,7 @@ fn data_without_the_labels_that_a_model_had_is_read_without() {
     let named = LabelColumn::Name("kind".into());
     for column in [named.clone(), LabelColumn::Number(-1)] {
         let remembered = Reading { label_column: Some(column), ..Reading::default() };
-        let open = |path: &str| Reading::default().open_as(&remembered, Some(2), path);
+        let open = |path: &str| Reading::default().open_as(known(&remembered, 2), path);
         assert_eq!(open(&with).unwrap().dataset.labels().unwrap().len(), 2);
         let opened = open(&without).unwrap();
         assert_eq!((opened.dataset.n_columns(), opened.dataset.n_rows()), (2, 3));
@@ -116,8 +121,8 @@ fn data_without_the_labels_that_a_model_had_is_read_without() {
     }
     // A column that is asked for must be there.
     let asked = Reading { label_column: Some(named), ..Reading::default() };
-    assert!(asked.open_as(&Reading::default(), Some(2), &without).is_err());
+    assert!(asked.open_as(known(&Reading::default(), 2), &without).is_err());
     let digits = Reading { labelled: true, ..Reading::default() };
-    let opened = Reading::default().open_as(&digits, Some(16), "bars-and-stripes:4").unwrap();
+    let opened = Reading::default().open_as(known(&digits, 16), "bars-and-stripes:4").unwrap();
     assert!(opened.labels().is_none());
 }

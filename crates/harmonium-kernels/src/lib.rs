@@ -15,6 +15,7 @@ pub mod line;
 pub mod lists;
 pub mod log_product;
 pub mod means;
+pub mod neurons;
 pub mod pairs;
 pub mod quantised;
 pub mod random;

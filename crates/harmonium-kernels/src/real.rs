@@ -54,6 +54,23 @@ pub fn multiply_add(c: (&mut [f32], View), a: (&[f32], View), b: (&[f32], View),
     multiply(c, a, b, (1.0, scale), &By::Library);
 }
 
+/// `c = a b`, on one thread. What `c` held does not matter.
+///
+/// # Panics
+///
+/// As [`multiply_add`].
+pub fn multiply_into(c: (&mut [f32], View), a: (&[f32], View), b: (&[f32], View)) {
+    if a.1.shape.1 == 0 {
+        let ((rows, columns), view) = (c.1.shape, c.1);
+        for i in 0..rows {
+            for j in 0..columns {
+                c.0[i * view.row_stride + j * view.column_stride] = 0.0;
+            }
+        }
+    }
+    multiply(c, a, b, (0.0, 1.0), &By::Library);
+}
+
 /// What multiplies the yardstick of the benches.
 #[cfg(feature = "yardstick")]
 #[doc(hidden)]

@@ -138,6 +138,14 @@ pub enum Error {
         /// Classes of the labels.
         found: usize,
     },
+    /// Targets of another shape than the data and the outputs of a net.
+    #[error("the targets are {}x{}, expected {} rows of {} values", found.0, found.1, expected.0, expected.1)]
+    TargetShape {
+        /// Rows of the data, and outputs of the net.
+        expected: (usize, usize),
+        /// Rows and columns of the targets.
+        found: (usize, usize),
+    },
     /// A value the units cannot take.
     #[error("{units} units of layer `{layer}` cannot hold {value} (row {row}, column {column})")]
     Value {
@@ -173,6 +181,14 @@ pub enum Error {
     /// Classes of a model that has none.
     #[error("the model has learned no labels, so it cannot tell classes")]
     NoLabels,
+    /// A question about the distribution of a feed-forward net.
+    #[error(
+        "this model is a feed-forward net: it tells classes and values, and has no distribution to sample or score"
+    )]
+    NoDistribution,
+    /// Labels that are all alike.
+    #[error("the labels are all of one class")]
+    OneClass,
     /// Features of a hidden layer that is not there.
     #[error("the model has no hidden layer `{name}`; its hidden layers: {layers}")]
     NoHidden {
@@ -188,6 +204,60 @@ pub enum Error {
         kind: String,
         /// What makes it look so.
         why: String,
+    },
+    /// A unit, variable or column that the model does not have.
+    #[error("the model has no {what}; it has {known}")]
+    NoUnit {
+        /// What was named.
+        what: String,
+        /// What there is.
+        known: String,
+    },
+    /// Real units where only those with finitely many states can be.
+    #[error(
+        "free units of layer `{layer}` are real, and the graph of units takes those with finitely many states"
+    )]
+    RealUnits {
+        /// The layer.
+        layer: String,
+    },
+    /// A state that a unit cannot be in.
+    #[error("{unit} cannot be {state}: it takes {states}")]
+    NoState {
+        /// The unit.
+        unit: String,
+        /// What was given.
+        state: String,
+        /// What it takes.
+        states: String,
+    },
+    /// Evidence that contradicts itself.
+    #[error(
+        "{unit} is given as {first} and as {second}: no state agrees with that, its probability is 0"
+    )]
+    Contradiction {
+        /// The unit.
+        unit: String,
+        /// One value.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A graph whose junction tree would be too large.
+    #[error(
+        "the junction tree of these {n_units} units would need a table of {}2^{log2_entries:.0} entries ({bytes:.1e} bytes), more than 2^{limit:.0}", if *at_least { "at least " } else { "" }
+    )]
+    TooWide {
+        /// Units that are free.
+        n_units: usize,
+        /// Binary logarithm of the entries of the largest table.
+        log2_entries: f64,
+        /// Whether that is a bound: no order was found in time.
+        at_least: bool,
+        /// Bytes of that table.
+        bytes: f64,
+        /// Binary logarithm of what is allowed.
+        limit: f64,
     },
     /// The numbers behind the name of a built-in machine make no sense.
     #[error("`{name}`: {reason}")]
@@ -216,6 +286,22 @@ pub enum Error {
         log2_terms: f64,
         /// Binary logarithm of what is allowed.
         limit: f64,
+    },
+    /// An iteration that found no fixed point.
+    #[error(
+        "{method} does not converge on these {n_units} units: none of {starts} starts settled within {sweeps} sweeps (the least change was {change:.1e})"
+    )]
+    NotConverged {
+        /// What was iterated.
+        method: &'static str,
+        /// How often it was started.
+        starts: usize,
+        /// Sweeps of the longest start.
+        sweeps: usize,
+        /// What still moved at the end, in the start where least did.
+        change: f64,
+        /// Units that are free.
+        n_units: usize,
     },
     /// The energy is unbounded below, so no distribution exists.
     #[error(
@@ -266,6 +352,24 @@ pub enum Error {
         /// What is allowed, in words.
         range: &'static str,
     },
+    /// A setting of the wrong type.
+    #[error("`{name}` has the wrong type: {reason}")]
+    SettingType {
+        /// The setting, as it is spelt in configuration files.
+        name: String,
+        /// What was given, and what was expected.
+        reason: String,
+    },
+    /// Hidden layers that a model does not have.
+    #[error("{model} needs {expected}, found {found:?}")]
+    Hidden {
+        /// The model.
+        model: &'static str,
+        /// What it needs.
+        expected: &'static str,
+        /// The numbers of units that were given.
+        found: Vec<usize>,
+    },
     /// Training produced a number that is not finite; the machine is the last good one.
     #[error(
         "training stopped at step {step} (epoch {epoch}): {what}; the model is the last good one"
@@ -295,6 +399,12 @@ pub enum Error {
         expected: usize,
         /// Numbers found.
         found: usize,
+    },
+    /// Numbers that are not those of a model's parameters.
+    #[error("the parameters do not fit the model: {reason}")]
+    Parameters {
+        /// What is wrong.
+        reason: String,
     },
     /// The operating system refused to read or write something.
     #[error("cannot {action} `{path}`: {reason}")]
@@ -360,6 +470,14 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
     },
+    /// Data that does not fit, as the crate of data says it.
+    #[error("{message}")]
+    Data {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// Something is there already.
     #[error("`{path}` exists: {what}")]
     Exists {
@@ -394,6 +512,12 @@ pub(crate) mod existing {
     pub(crate) const CONFIG: &str = "the run has its configuration already";
 }
 
+impl From<harmonium_data::Error> for Error {
+    fn from(error: harmonium_data::Error) -> Self {
+        Self::Data { message: error.to_string(), hint: error.hint().into_owned() }
+    }
+}
+
 impl Error {
     /// The same error about a row of a part of the data that starts at row `first`.
     #[must_use]
@@ -406,8 +530,9 @@ impl Error {
 
     /// What to do about it.
     #[expect(clippy::too_many_lines, reason = "a table with a line for each error")]
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
+            Self::Data { hint, .. } => hint,
             Self::Empty { .. } => {
                 "give every machine a layer, every layer a unit and every data set a row"
             }
@@ -442,6 +567,9 @@ impl Error {
             Self::Classes { .. } => {
                 "number the classes from 0 as the model does, or train a model with all of them"
             }
+            Self::TargetShape { .. } => {
+                "targets have a row for each row of the data, and a column for each output"
+            }
             Self::Value { units: "binary", .. } => {
                 "use `--binarize 0.5` to threshold the data, `--binarize sample` for grey images, or `--visible gaussian`"
             }
@@ -462,6 +590,12 @@ impl Error {
             Self::TooManyTerms { .. } => {
                 "estimate instead: `--method ais` for log Z, or `--rule pcd` to train"
             }
+            Self::NotConverged { method: "TAP", .. } => {
+                "TAP is for many weak couplings; `--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
+            Self::NotConverged { .. } => {
+                "`--method junction-tree` is exact where the graph is narrow, `mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
             Self::Diverges { .. } => {
                 "weaken the couplings between Gaussian units, or raise their precision"
             }
@@ -474,6 +608,12 @@ impl Error {
             Self::NoLabels => {
                 "train it with `--labels FILE`, `--label-column NAME|N` or `--labelled`"
             }
+            Self::NoDistribution => {
+                "ask the machine it was made of, or use `harmonium classify` and `harmonium features`"
+            }
+            Self::OneClass => {
+                "labels that never differ say nothing: give labels of several classes"
+            }
             Self::NoClass { classes, .. } if classes == "none" => {
                 "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"
             }
@@ -484,16 +624,37 @@ impl Error {
             Self::NoSuchUnits { .. } => {
                 "say what it is with `--visible binary|spin|gaussian|categorical`"
             }
+            Self::NoUnit { .. } => {
+                "name a unit by its layer and its number from 0, as `visible[3]`, or by the column it was learned from; `harmonium inspect MODEL` lists the layers"
+            }
+            Self::RealUnits { .. } => {
+                "give their values with `--given`; `logz`, `sample`, `complete` and `score` take machines with real units"
+            }
+            Self::NoState { .. } => "states and categories are numbered from 0; spins are -1 and 1",
+            Self::Contradiction { .. } => "give each unit one value",
+            Self::TooWide { .. } => {
+                "hold some units with `--given`, `--where` or `--evidence`; `--method mean-field` and `trw` bound ln Z on any graph, `ais` samples it"
+            }
             Self::Cancelled { .. } => "run it again to start anew",
             Self::Reduce { .. } => {
                 "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
             }
-            Self::Setting { .. } => "`--help` of the command says what each setting does",
+            Self::Setting { .. } | Self::SettingType { .. } => {
+                "`--help` of the command says what each setting does"
+            }
+            Self::Hidden { model: "a dbn", .. } => {
+                "for example `--hidden 500,500,2000`; with one layer it is an rbm"
+            }
+            Self::Hidden { model: "a dbm", .. } => "for example `--hidden 500,1000`",
+            Self::Hidden { .. } => "for example `--hidden 64`",
             Self::Diverged { .. } => {
                 "lower `--learning-rate`, standardise real-valued data, or keep centering on"
             }
             Self::Presentation { .. } => "check the data and the weights of its samples",
             Self::Snapshot { .. } => "resume with the configuration the run was started with",
+            Self::Parameters { .. } => {
+                "names and shapes are those of the parameters of a model with the same layers"
+            }
             Self::File { kind, .. } => file_hint(*kind),
             Self::Damaged { .. } => {
                 "the file may be cut short, altered, or not a model of this library: write or copy it again"

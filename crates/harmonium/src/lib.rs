@@ -20,8 +20,8 @@
 //! ```
 //!
 //! The modules are layered: [`error`], [`progress`], [`units`], [`gaussian`], [`machine`], [`graph`], [`models`],
-//! [`schema`], [`spread`], [`engine`], [`moments`], [`sampling`], [`exact`], [`estimators`], [`optim`], [`training`],
-//! [`evaluation`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
+//! [`schema`], [`spread`], [`engine`], [`moments`], [`sampling`], [`exact`], [`inference`], [`estimators`], [`optim`],
+//! [`training`], [`evaluation`], [`network`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
 //! checks it.
 
 #![forbid(unsafe_code)]
@@ -34,10 +34,12 @@ pub mod exact;
 pub mod findings;
 pub mod gaussian;
 pub mod graph;
+pub mod inference;
 pub mod machine;
 pub mod model;
 pub mod models;
 pub mod moments;
+pub mod network;
 pub mod optim;
 pub mod progress;
 pub mod run;

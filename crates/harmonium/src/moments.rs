@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::machine::{
-    Clamp, Coupling, FreeReals, LayerId, Machine, Meaning, State, Weights, row_range,
+    Clamp, Coupling, FreeReals, Layer, LayerId, Machine, Meaning, State, Weights, row_range,
 };
 use crate::units::{BitCoordinates, Units};
 use harmonium_kernels::dense::{add_counted, add_scaled};
@@ -70,6 +70,54 @@ impl Moments {
             let held = Clamp::layers(machine.layer_ids().filter(|l| !is_mean(l)));
             // Without a density there were no means to begin with.
             let _ = self.add_spread(machine, &held, weights);
+        }
+    }
+
+    /// Adds the statistics of a mixture: each row in several states, which share the layers `same` and of which
+    /// state `k` of row `r` has the weight `weights[k][r]`.
+    ///
+    /// A product with a layer that is the same in all states needs the mean of the other alone.
+    pub(crate) fn add_mixture(
+        &mut self,
+        machine: &Machine,
+        states: &[State],
+        weights: &[Vec<f64>],
+        same: &[LayerId],
+    ) {
+        let own = |l: &Layer| !l.units.own_parameters().is_empty();
+        let plain = machine.layer_ids().all(|l| same.contains(&l) || !own(machine.layer(l)));
+        let Some(first) = states.first().filter(|_| plain) else {
+            states.iter().zip(weights).for_each(|(x, w)| self.add(machine, x, w));
+            return;
+        };
+        let totals: Vec<f64> =
+            (0..first.n_rows()).map(|r| weights.iter().map(|w| w[r]).sum()).collect();
+        let mut mean = first.clone();
+        for l in machine.layer_ids().filter(|l| !same.contains(l)) {
+            let n = machine.layer(l).len();
+            let mut values = vec![0.0; first.n_rows() * n];
+            for (x, w) in states.iter().zip(weights) {
+                let rows = values.chunks_exact_mut(n).zip(x.layer(l).chunks_exact(n));
+                for (r, (out, x)) in rows.enumerate() {
+                    let share = if totals[r] > 0.0 { w[r] / totals[r] } else { 0.0 };
+                    add_scaled(out, share, x);
+                }
+            }
+            mean.set_layer(l, &values);
+        }
+        let rows = MomentRows::new(machine, &mean, &totals);
+        let each: Vec<MomentRows<'_>> =
+            states.iter().zip(weights).map(|(x, w)| MomentRows::new(machine, x, w)).collect();
+        for l in machine.layer_ids() {
+            add_to(&mut self.bias[l.0], &rows.sums[l.0]);
+            self.add_own(machine, &mean, l, &totals);
+        }
+        for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
+            if same.contains(&c.between.0) || same.contains(&c.between.1) {
+                rows.add_products(machine, c, out);
+            } else {
+                each.iter().for_each(|rows| rows.add_products(machine, c, out));
+            }
         }
     }
 

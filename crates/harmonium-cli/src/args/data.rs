@@ -2,8 +2,49 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use harmonium_data::frame::{Asked, Kinds};
 use harmonium_data::{LabelColumn, Reading};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::str::FromStr;
+
+/// What a column is said to hold, `NAME=KIND`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnKind {
+    name: String,
+    kind: Asked,
+}
+
+impl FromStr for ColumnKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Names may hold the sign, kinds do not.
+        let (name, kind) = text.rsplit_once('=').ok_or("write `NAME=KIND`")?;
+        let kind = kind.parse::<Asked>().map_err(|e| format!("{e}: {}", e.hint()))?;
+        Ok(Self { name: name.to_owned(), kind })
+    }
+}
+
+/// Kinds of columns are a table in a file: one key for each column.
+mod as_kinds {
+    use super::{ColumnKind, Deserialize, Deserializer, Kinds, Serialize, Serializer};
+
+    #[expect(clippy::ptr_arg, reason = "what serde asks for")]
+    pub(super) fn serialize<S: Serializer>(
+        kinds: &Vec<ColumnKind>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let kinds: Kinds = kinds.iter().map(|k| (k.name.clone(), k.kind)).collect();
+        kinds.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<ColumnKind>, D::Error> {
+        let kinds = Kinds::deserialize(deserializer)?;
+        Ok(kinds.into_iter().map(|(name, kind)| ColumnKind { name, kind }).collect())
+    }
+}
 
 /// Flags of every DATA; the same words are keys of configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
@@ -56,6 +97,15 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "HxW[:column-major]")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
+    /// What a column of a table holds: binary, gaussian, categorical, label or ignore; repeatable [default: what
+    /// it looks like]
+    #[arg(long, value_name = "NAME=KIND")]
+    #[serde(rename = "kinds", with = "as_kinds", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kind: Vec<ColumnKind>,
+    /// Words and columns that the training table did not have: an error, or missing [default: refuse]
+    #[arg(long, value_parser = ["refuse", "missing"])]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<String>,
 }
 
 impl DataArgs {

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub(crate) mod data;
+pub(crate) mod finetune;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -8,7 +9,9 @@ use crate::render;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
+use finetune::FinetuneArgs;
 use harmonium::engine::Arithmetic;
+use std::str::FromStr;
 use train::TrainCommand;
 
 /// Learn distributions with Boltzmann machines; sample, complete, score.
@@ -100,6 +103,12 @@ pub(crate) enum Command {
         after_help = "Example:\n  harmonium train rbm digits --hidden 64 --out runs/digits"
     )]
     Train(Box<TrainCommand>),
+    /// Make a net of a model, or of random weights, and train it to tell classes
+    #[command(after_help = "Examples:
+  harmonium finetune runs/digits digits --out runs/net
+  harmonium finetune runs/dbm train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --dropout 0.5 --input-dropout 0.2 --max-norm 3 --out runs/net
+  harmonium finetune none digits --hidden 200,200 --epochs 50 --out runs/plain")]
+    Finetune(Box<FinetuneArgs>),
     /// Draw samples from a model
     #[command(after_help = "Examples:
   harmonium sample runs/digits --n 100 --out samples.png
@@ -110,7 +119,7 @@ pub(crate) enum Command {
   harmonium complete runs/survey answers.csv --out filled.csv
   harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
     Complete(CompleteArgs),
-    /// The class of each row, by a model that learned labels
+    /// The class of each row, by a fine-tuned net or a model that learned labels
     #[command(after_help = "Examples:
   harmonium classify runs/digits digits
   harmonium classify runs/mnist t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --out classes.csv")]
@@ -141,6 +150,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   harmonium convert runs/digits model.safetensors
   harmonium convert runs/digits parameters.json
+  harmonium convert runs/net net.onnx
   harmonium convert Grids_11.uai grid.safetensors
   harmonium convert ising:16,0.4 torus.uai
   harmonium convert faces.mat faces.npy --transpose")]
@@ -183,6 +193,37 @@ pub(crate) struct Output {
     pub(crate) force: bool,
 }
 
+/// Single values that are known.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct KnownArgs {
+    /// A value that is known in every row, by the name of its column or its number from 0; repeatable
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub(crate) known: Vec<KnownValue>,
+}
+
+impl KnownArgs {
+    /// The columns and their values.
+    pub(crate) fn values(&self) -> Vec<(String, String)> {
+        self.known.iter().map(|known| (known.column.clone(), known.value.clone())).collect()
+    }
+}
+
+/// A column and its value, `COLUMN=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownValue {
+    column: String,
+    value: String,
+}
+
+impl FromStr for KnownValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (column, value) = text.split_once('=').ok_or("write `COLUMN=VALUE`")?;
+        Ok(Self { column: column.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
 /// Settings of `sample`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SampleArgs {
@@ -206,8 +247,10 @@ pub(crate) struct SampleArgs {
     #[arg(long, value_name = "FILE", requires = "given")]
     pub(crate) mask: Option<String>,
     /// Draw samples of this class, from a model that learned labels
-    #[arg(long, value_name = "NAME", conflicts_with = "given")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["given", "known"])]
     pub(crate) class: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// Write the probabilities of the visible units instead of drawn values; in a picture, grey levels
     #[arg(long)]
     pub(crate) means: bool,
@@ -223,7 +266,13 @@ pub(crate) struct CompleteArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples; empty cells, `?` and NaN are missing
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<String>,
@@ -257,8 +306,17 @@ pub(crate) struct ClassifyArgs {
     /// The class of each row, to compare with [default: the labels of the data, where it has any]
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
-    /// auto is exact where that is affordable, else mean-field, for a DBN recognition; ais has error bars
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition"])]
+    /// What is to be answered, to compare with, for nets that learned tags or values
+    #[arg(long, value_name = "DATA")]
+    pub(crate) targets: Option<String>,
+    /// The variable of a .mat or .npz file that holds the targets
+    #[arg(long, value_name = "NAME", requires = "targets")]
+    pub(crate) targets_variable: Option<String>,
+    /// Each row of the targets packs N bits into bytes
+    #[arg(long, value_name = "N", requires = "targets")]
+    pub(crate) targets_packed_bits: Option<usize>,
+    /// auto is exact where that is affordable, else mean-field, for a DBN recognition, for a net the net; ais has error bars
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "mean-field", "ais", "recognition", "network"])]
     pub(crate) method: String,
     /// Draws of the recognition distribution for each row of a DBN
     #[arg(long, default_value_t = 100, value_name = "N")]
@@ -280,7 +338,13 @@ pub(crate) struct ScoreArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// The class of each row, for models that learned labels; without it they are summed out
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
@@ -340,7 +404,13 @@ pub(crate) struct FeaturesArgs {
     /// A model file, a run directory, a UAI or .fg file, or ising:L,K, ising:4x4x4,K,h, potts:LxL,q,K, curie-weiss:N,BETA
     pub(crate) model: String,
     /// The samples
-    pub(crate) data: String,
+    #[arg(required_unless_present_any = ["given", "known"])]
+    pub(crate) data: Option<String>,
+    /// The same as the samples
+    #[arg(long, value_name = "DATA", conflicts_with = "data")]
+    pub(crate) given: Option<String>,
+    #[command(flatten)]
+    pub(crate) known: KnownArgs,
     /// The hidden layer to write [default: all of them, side by side]
     #[arg(long, value_name = "NAME")]
     pub(crate) layer: Option<String>,
@@ -392,7 +462,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ConvertArgs {
     /// A model (file, run directory, UAI file, built-in machine), or data
     pub(crate) input: String,
-    /// A model as .safetensors, .json or .uai; data as .npy or .csv
+    /// A model as .safetensors, .json or .uai, a net as .onnx; data as .npy or .csv
     pub(crate) output: String,
     /// Replace a file that is there
     #[arg(long)]

@@ -118,6 +118,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pretrain_learning_rate: Option<f64>,
+    /// What is climbed where there are labels: p(data, label), p(label | data), or W of the first and 1 - W of the second [default: generative]
+    #[arg(long, value_name = "generative|discriminative|hybrid:W", help_heading = "Learning")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) objective: Option<String>,
     /// Samples of one step [default: 100]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -39,7 +39,7 @@ pub(super) fn fly(
     asked.settings.hidden.get_or_insert(layers);
     let (prepared, blueprint) = prepare(model, asked, terminal)?;
     // What does not fit is refused before there is a directory.
-    drop(prepared.training(blueprint).learner()?);
+    drop(prepared.training(blueprint)?.learner()?);
     let mut writer = directory(args)?;
     let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
     let chosen = with(&given, &best);

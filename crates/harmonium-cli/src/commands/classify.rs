@@ -1,12 +1,17 @@
 //! `harmonium classify`: the class of each row, by a model that learned labels.
 
-use crate::args::{ClassifyArgs, Common};
+use super::finetune::inputs::targets;
+use crate::args::{ClassifyArgs, Common, KnownArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
+use harmonium::Model;
+use harmonium::evaluation::class_scores::ClassScores;
 use harmonium::evaluation::error_rate::ErrorRate;
-use harmonium::model::{ClassMethod, Classified, Classifying};
+use harmonium::model::{Answered, ClassMethod, Classified, Classifying};
+use harmonium::models::{Body, Network, Target};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -22,10 +27,22 @@ pub(crate) fn run(args: &ClassifyArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
+    if let Body::Network(network) = &model.body
+        && network.target() != Target::Classes
+    {
+        return answers(&model, network, args, common, terminal);
+    }
     // Whether it knows classes is said before any data is read.
     model.class_names()?;
-    let (labels, reading) = (args.labels.as_deref(), &args.reading);
-    let data = load::data_with_known_labels(&model, &args.data, reading, labels, &mut terminal)?;
+    let asked = load::Asked {
+        data: Some(&args.data),
+        reading: &args.reading,
+        labelling: Labelling::Whatever,
+        labels: args.labels.as_deref(),
+        mask: None,
+        known: &KnownArgs::default(),
+    };
+    let data = load::rows(&model, &asked, &mut terminal)?.data;
     let classifying =
         Classifying { method: method(&args.method), draws: args.draws, seed: common.seed() };
     let found = model.classify_with(&data, &classifying, &mut terminal)?;
@@ -39,12 +56,61 @@ pub(crate) fn run(args: &ClassifyArgs, common: &Common) -> Result<(), Failure> {
     written
 }
 
+/// What a net says that was not trained for classes: tags, values, or the input itself.
+fn answers(
+    model: &Model,
+    network: &Network,
+    args: &ClassifyArgs,
+    common: &Common,
+    mut terminal: Terminal,
+) -> Result<(), Failure> {
+    let data = load::data_for(model, &args.data, &args.reading, &mut terminal)?;
+    let (variable, packed) = (args.targets_variable.clone(), args.targets_packed_bits);
+    let open = |spec: &String| targets(spec, variable, packed, data.n_rows());
+    let targets = args.targets.as_ref().map(open).transpose()?;
+    let found = model.answer(&data, targets.as_ref(), &mut terminal)?;
+    drop(terminal);
+    let out = args.out.as_ref();
+    let written =
+        out.map_or(Ok(()), |out| output::write_values(out, args.force, &found.values, None));
+    let Answered { values, loss, ranking, .. } = &found;
+    let (n, word) = (values.nrows(), network.target().word());
+    if common.json {
+        render::json(&json!({
+            "target": word, "n": n, "out": out, "loss": loss.map(|l| l.0),
+            "std_error": loss.and_then(|l| l.1),
+            "average_precision": ranking.map(|r| r.by_tag),
+            "row_average_precision": ranking.map(|r| r.by_row),
+            "precision_at_50": ranking.map(|r| r.precision_at_50),
+            "n_tags": ranking.map(|r| r.n_tags),
+        }))?;
+        return written;
+    }
+    let mut text = format!("the {word} of {n} rows");
+    if let Some((mean, error)) = loss {
+        let _ = write!(text, "\n  mean loss {mean:.4} ± {}", render::error(*error, 4));
+    }
+    if let Some(r) = ranking {
+        let _ = write!(
+            text,
+            "\n  mean average precision {:.4} over {} tags, {:.4} over rows; precision at 50 {:.4}",
+            r.by_tag, r.n_tags, r.by_row, r.precision_at_50
+        );
+    }
+    if let Some(out) = out {
+        let _ = write!(text, "\n  written to `{out}`");
+    }
+    render::result(&text)?;
+    written
+}
+
 fn method(word: &str) -> ClassMethod {
     match word {
         "exact" => ClassMethod::Exact,
         "mean-field" => ClassMethod::MeanField,
         "ais" => ClassMethod::Ais,
         "recognition" => ClassMethod::Recognition,
+        "network" => ClassMethod::Network,
         _ => ClassMethod::Auto,
     }
 }
@@ -68,27 +134,9 @@ fn write(out: &str, force: bool, found: &Classified) -> Result<(), Failure> {
 }
 
 fn as_json(found: &Classified, out: Option<&str>) -> Value {
-    let mut value = json!({
-        "method": found.method,
-        "n": found.predicted.len(),
-        "classes": found.classes,
-        "predicted": found.counts(),
-        "error_rate": null,
-        "std_error": null,
-    });
-    if let Some(error) = found.largest_std_error() {
-        value["largest_probability_std_error"] = json!(error);
-    }
+    let mut value = found.to_json();
     if let Some(out) = out {
         value["out"] = json!(out);
-    }
-    if let Some(errors) = &found.errors {
-        value["error_rate"] = json!(errors.rate);
-        value["std_error"] = json!(errors.std_error);
-        value["lower"] = json!(errors.lower);
-        value["upper"] = json!(errors.upper);
-        let rows = errors.confusion.rows().into_iter().map(|row| row.to_vec());
-        value["confusion"] = json!(rows.collect::<Vec<_>>());
     }
     value
 }
@@ -97,6 +145,7 @@ fn as_text(found: &Classified, out: Option<&str>) -> String {
     let n = found.predicted.len();
     let how = match found.method {
         ClassMethod::Exact => "exact".into(),
+        ClassMethod::Network => "by the net".into(),
         ClassMethod::MeanField => {
             "by mean field for each class: an approximation whose error is not known".into()
         }
@@ -110,6 +159,9 @@ fn as_text(found: &Classified, out: Option<&str>) -> String {
         None => format!("the classes of {n} rows; no labels to compare them with"),
     };
     let _ = write!(text, "\n  p(class | row) {how}");
+    if let Some(scores) = &found.scores {
+        let _ = write!(text, "{}", believed(scores));
+    }
     if let Some(out) = out {
         let _ = write!(text, "\n  classes and probabilities in `{out}`");
     }
@@ -128,6 +180,20 @@ fn rate(errors: &ErrorRate) -> String {
         errors.n,
         percent(errors.lower),
         percent(errors.upper)
+    )
+}
+
+/// How far the probabilities can be believed.
+fn believed(scores: &ClassScores) -> String {
+    let ClassScores { top_errors, calibration_error, log_loss } = scores;
+    let mut text = String::new();
+    for (k, error) in (1..).zip(top_errors).skip(1).filter(|(_, error)| **error > 0.0) {
+        let _ = write!(text, "\n  {:.2} % are not among the {k} most probable", 100.0 * error);
+    }
+    format!(
+        "{text}\n  mean −ln p of the label {log_loss:.4} nats; confidence is off by {:.2} % on average \
+         (calibration error)",
+        100.0 * calibration_error
     )
 }
 

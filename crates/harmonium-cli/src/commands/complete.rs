@@ -1,8 +1,8 @@
 //! `harmonium complete`: fills missing values with their probabilities given the rest.
 
-use super::mask;
 use crate::args::{Common, CompleteArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
@@ -25,23 +25,28 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let labels = args.labels.as_deref();
-    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
-    let observed = args.mask.as_ref().map(|path| mask(path, &data)).transpose()?;
+    let asked = load::Asked {
+        data: args.data.as_deref().or(args.given.as_deref()),
+        reading: &args.reading,
+        labelling: Labelling::AsRead,
+        labels: args.labels.as_deref(),
+        mask: args.mask.as_deref(),
+        known: &args.known,
+    };
+    let rows = load::rows(&model, &asked, &mut terminal)?;
     let completing = Completing {
         method: method(args)?,
         sweeps: args.sweeps,
         seed: common.seed(),
         arithmetic: common.arithmetic(),
     };
-    let observed = observed.as_ref().map(|mask| mask.view());
-    let completed = model.complete_with(&data, observed, &completing, &mut terminal)?;
+    let completed = model.complete_with(&rows.data, None, &completing, &mut terminal)?;
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");
     }
-    output::write_samples(&args.output, &model, &completed.values)?;
+    output::write_filled(&args.output, &model, &rows, &completed.values)?;
     if let Some(errors) = &args.errors {
-        output::write_values(errors, args.output.force, &completed.errors, None)?;
+        output::write_errors(errors, args.output.force, &model, &completed)?;
     }
     if let Some(text) = completed.warning() {
         let sweeps = 4 * completed.sweeps;
@@ -51,14 +56,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let error = completed.largest_error();
     let classes = &completed.classes;
     if common.json {
-        let mut value = json!({
-            "out": out, "n": n, "missing": missing, "sweeps": completed.sweeps,
-            "method": completed.method.name(), "verdict": completed.verdict,
-            "r_hat": completed.r_hat, "largest_error": error,
-        });
-        if let Some(classes) = classes {
-            value["classes"] = json!(classes);
-        }
+        let mut value = completed.to_json();
+        value["out"] = json!(out);
         return render::json(&value);
     }
     if let Some(classes) = classes {

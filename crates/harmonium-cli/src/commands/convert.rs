@@ -10,7 +10,7 @@ use harmonium::model::{is_factors, is_named};
 use harmonium::models::Body;
 use harmonium::progress::Listener;
 use harmonium::random::Stream;
-use harmonium::run::write_uai;
+use harmonium::run::{write_onnx, write_uai};
 use harmonium::{Binarize, Dataset};
 use harmonium_data::open;
 use serde_json::{Value, json};
@@ -49,16 +49,31 @@ fn model(args: &ConvertArgs, terminal: &mut Terminal) -> Result<&'static str, Fa
         ("safetensors", _) => model.to_bytes()?,
         ("json", Body::Machine(machine)) => parameters(machine).to_string().into_bytes(),
         ("uai", Body::Machine(machine)) => write_uai(machine)?.into_bytes(),
-        ("json" | "uai", _) => {
+        ("onnx", Body::Network(network)) => {
+            if let Some(posterior) = network.posterior() {
+                let n = posterior.machine.layer(posterior.layer).len();
+                terminal.note(&format!(
+                    "the last {n} columns of its input are means by mean field, as `harmonium features` gives them"
+                ));
+            }
+            write_onnx(network)?
+        }
+        ("json" | "uai" | "onnx", body) => {
+            let what = match body {
+                Body::Machine(_) => "a machine",
+                Body::Dbn(_) => "a deep belief network",
+                _ => "a feed-forward net",
+            };
+            let also = if matches!(body, Body::Network(_)) { " or .onnx" } else { "" };
             return Err(Failure::new(
-                format!("a deep belief network cannot be written as `{}`", args.output),
-                "end it in .safetensors",
+                format!("{what} cannot be written as `{}`", args.output),
+                format!("end it in .safetensors{also}"),
             ));
         }
         _ => {
             return Err(Failure::new(
                 format!("a model cannot be written as `{}`", args.output),
-                "end it in .safetensors, .json or .uai",
+                "end it in .safetensors, .json or .uai, a net in .safetensors or .onnx",
             ));
         }
     };

@@ -5,15 +5,19 @@ use crate::failure::Failure;
 use crate::render;
 use crate::render::progress::Terminal;
 use harmonium::progress::Listener;
-use harmonium_data::{Summary, open};
-use serde_json::json;
+use harmonium_data::frame::{Code, Codebook, Coded};
+use harmonium_data::{Found, Labels, Opened, Summary};
+use serde_json::{Value, json};
 
 pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure> {
     let reading = args.reading.reading()?;
     // Not used to look at the data, but a word that means nothing is refused here too.
     reading.binarize()?;
     let mut terminal = Terminal::new(common);
-    let loaded = open(&args.data, &reading.options()?)?;
+    let loaded = match reading.look(&args.data)? {
+        Found::Columns(opened) => return columns(&opened, common, &mut terminal),
+        Found::Numbers(loaded) => loaded,
+    };
     loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();
@@ -71,6 +75,50 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
         s.binarize,
         s.why,
     ))
+}
+
+/// The same of a table of columns.
+fn columns(opened: &Opened, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    opened.about.notes.iter().for_each(|note| terminal.note(note));
+    let (about, n_rows) = (&opened.about, opened.dataset.n_rows());
+    let Some(book) = opened.dataset.book() else { return Ok(()) };
+    if common.json {
+        return render::json(&as_json(opened, book));
+    }
+    let text = render::columns::text(book, n_rows);
+    render::result(&format!("{} ({})\n{text}", about.name, about.format))
+}
+
+fn as_json(opened: &Opened, book: &Codebook) -> Value {
+    let learned = |column: &Coded| {
+        let mut value = json!({
+            "name": column.name, "kind": column.kind, "why": column.why, "missing": column.n_missing,
+        });
+        match &column.code {
+            Code::Number { curve, center, scale, .. } => {
+                value["curve"] = json!(curve);
+                value["center"] = json!(center);
+                value["scale"] = json!(scale);
+            }
+            _ => value["values"] = json!(column.levels()),
+        }
+        value
+    };
+    let left_out: Vec<Value> =
+        book.left_out.iter().map(|c| json!({ "name": c.name, "why": c.why })).collect();
+    let (table, about) = (opened.dataset.table(), &opened.about);
+    let n_cells = (table.n_rows() * table.n_columns()) as f64;
+    json!({
+        "name": about.name,
+        "format": about.format.to_string(),
+        "rows": table.n_rows(),
+        "columns": book.columns.len() + book.left_out.len(),
+        "learned": book.columns.iter().map(learned).collect::<Vec<_>>(),
+        "left_out": left_out,
+        "missing": table.n_missing() as f64 / n_cells,
+        "labels": opened.dataset.labels().map(Labels::n_classes),
+        "hash": format!("{:016x}", about.content_hash),
+    })
 }
 
 fn finite(x: f32) -> Option<f32> {

@@ -239,9 +239,8 @@ fn rows(data: &Dataset, n: usize) -> Vec<Vec<f64>> {
 
 /// The strongest filters.
 fn filters(model: &Model) -> Vec<Vec<f64>> {
-    let (_, filters) =
-        projections(model.top(), Rbm::VISIBLE).pop().unwrap_or((Rbm::HIDDEN, Vec::new()));
-    let mut filters = strongest_first(filters);
+    let found = model.top().ok().and_then(|rbm| projections(rbm, Rbm::VISIBLE).pop());
+    let mut filters = strongest_first(found.map(|(_, filters)| filters).unwrap_or_default());
     filters.truncate(2 * TILES);
     filters
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Common, FeaturesArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
@@ -14,14 +15,28 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     output::check_free(&args.output.out, args.output.force)?;
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let data = load::data_for(&model, &args.data, &args.reading, &mut terminal)?;
+    let asked = load::Asked {
+        data: args.data.as_deref().or(args.given.as_deref()),
+        reading: &args.reading,
+        labelling: Labelling::Without,
+        labels: None,
+        mask: None,
+        known: &args.known,
+    };
+    let data = load::rows(&model, &asked, &mut terminal)?.data;
     let extracting = Extracting { layer: args.layer.clone(), arithmetic: common.arithmetic() };
     let found = model.features_with(&data, &extracting, &mut terminal)?;
     if found.unconverged > 0 {
         let n = found.unconverged;
         terminal.note(&format!("mean field had not converged for {n} rows"));
     }
-    output::write_values(&args.output.out, args.output.force, &found.values, None)?;
+    output::write_columns(
+        &args.output.out,
+        args.output.force,
+        &model,
+        &found.values,
+        &found.names,
+    )?;
     let ((n, features), out) = (found.values.dim(), &args.output.out);
     if common.json {
         return render::json(&json!({ "out": out, "n": n, "features": features }));

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::machine::{Clamp, Coupling, Machine, Role, Weights};
-use harmonium::models::Body;
+use harmonium::models::{Body, Network, Posterior};
 use harmonium::{Model, exact};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -51,8 +51,12 @@ struct Shown {
 pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
+    if let Body::Network(network) = &model.body {
+        drop(terminal);
+        return net(network, &model, args, common);
+    }
     let machine = model.shown()?;
-    let log2_terms = exact::log2_terms(model.top(), &Clamp::none(), 1)?;
+    let log2_terms = exact::log2_terms(model.top()?, &Clamp::none(), 1)?;
     let shown = Shown { model, machine, log2_terms };
     let diagnostics = match (&shown.model.body, args.diagnostics) {
         (_, false) => None,
@@ -76,6 +80,82 @@ pub(crate) fn run(args: &InspectArgs, common: &Common) -> Result<(), Failure> {
     if let Some((_, found)) = diagnostics {
         text = format!("{text}\n\n{}", found.trim_end());
     }
+    render::result(&text)
+}
+
+/// What is in a feed-forward net.
+fn net(
+    network: &Network,
+    model: &Model,
+    args: &InspectArgs,
+    common: &Common,
+) -> Result<(), Failure> {
+    if args.diagnostics {
+        return Err(Failure::new(
+            "`--diagnostics` looks at the chains of a machine, and this is a feed-forward net",
+            "leave it out, and look at its mistakes with `harmonium classify`",
+        ));
+    }
+    let about = &model.about;
+    if common.json {
+        return render::json(&json!({
+            "kind": model.body.kind(),
+            "inputs": network.inputs().iter().map(|l| json!({
+                "name": l.name, "units": l.units.name(), "n_units": l.n_units(),
+            })).collect::<Vec<_>>(),
+            "posterior": network.posterior().map(|p| json!({
+                "layer": p.machine.layer(p.layer).name, "n_units": p.machine.layer(p.layer).len(),
+            })),
+            "layers": network.layers().iter().map(|l| json!({
+                "name": l.name,
+                "activation": l.activation,
+                "n_units": l.len(),
+                "weights": Spread::of(l.weights.entries()).json(),
+                "bias": Spread::of(&l.bias).json(),
+            })).collect::<Vec<_>>(),
+            "target": network.target(),
+            "parameters": network.n_parameters(),
+            "seed": about.seed,
+            "epoch": about.epoch,
+            "step": about.step,
+            "config": about.config,
+            "classes": about.data.classes,
+            "data_rows": about.data.rows,
+            "library_version": about.library_version,
+        }));
+    }
+    let mut text = String::new();
+    for l in network.inputs() {
+        let _ = writeln!(text, "input `{}`: {} {} units", l.name, l.n_units(), l.units.name());
+    }
+    if let Some(Posterior { machine, layer }) = network.posterior() {
+        let (name, n) = (&machine.layer(*layer).name, machine.layer(*layer).len());
+        let _ = writeln!(
+            text,
+            "beside it {n} means of `{name}`, by mean field in the machine it was made of"
+        );
+    }
+    for layer in network.layers() {
+        let _ = writeln!(
+            text,
+            "layer `{}`: {} {} units\n  weights  {}\n  biases   {}",
+            layer.name,
+            layer.len(),
+            layer.activation.word(),
+            Spread::of(layer.weights.entries()).text(),
+            Spread::of(&layer.bias).text()
+        );
+    }
+    let _ = write!(
+        text,
+        "{} parameters, learned to tell {}; trained for {} epochs ({} updates) on {} rows, seed {}",
+        network.n_parameters(),
+        network.target().word(),
+        about.epoch,
+        about.step,
+        about.data.rows,
+        about.seed
+    );
     render::result(&text)
 }
 

@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::evaluation::log_partition::{Bracket, LogPartition, Method, Settings, Starts};
-use serde_json::{Value, json};
 
 pub(crate) fn run(args: &LogzArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
@@ -22,7 +21,7 @@ pub(crate) fn run(args: &LogzArgs, common: &Common) -> Result<(), Failure> {
     drop(terminal);
     warn(&found);
     if common.json {
-        return render::json(&as_json(&found)?);
+        return render::json(&found.to_json());
     }
     render::result(&describe(&found, args.annealing.width))
 }
@@ -36,16 +35,6 @@ pub(super) fn settings(annealing: &AnnealingArgs, common: &Common) -> Settings {
         seed: common.seed(),
         ..Settings::default()
     }
-}
-
-fn as_json(found: &LogPartition) -> Result<Value, Failure> {
-    let mut value = serde_json::to_value(found)
-        .map_err(|e| Failure::new(format!("cannot write the result: {e}"), "report this"))?;
-    if let Some(map) = value.as_object_mut() {
-        map.retain(|_, v| !v.is_null());
-        map.insert("width".into(), json!(found.width()));
-    }
-    Ok(value)
 }
 
 /// Says on stderr why an interval is not settled, and what would help.

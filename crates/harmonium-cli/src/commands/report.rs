@@ -1,17 +1,20 @@
 //! `harmonium report`: a page about a run.
 
 use super::diagnose::fact;
+use super::finetune;
 use crate::args::{Common, ReportArgs};
 use crate::failure::Failure;
 use crate::plan::Inputs;
 use crate::render::progress::Terminal;
-use crate::report::{Contents, html};
+use crate::report::{Contents, Mistake, html};
 use crate::{load, output, plan, render};
 use harmonium::evaluation::baseline::Gain;
 use harmonium::findings::{Evidence, findings};
-use harmonium::model::{Blueprint, Judging, Portrait};
+use harmonium::machine::Layer;
+use harmonium::model::{Blueprint, Classified, Classifying, Judging, Portrait};
+use harmonium::models::{Body, Network, Target};
 use harmonium::run::{Memory, RunDirectory};
-use harmonium::{Model, Plan};
+use harmonium::{Dataset, Model, Plan};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -34,6 +37,10 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
     let directory = RunDirectory::open(run)?;
     let model = load::model(run, &mut terminal)?;
     let config = directory.config()?;
+    if let Body::Network(network) = &model.body {
+        let contents = of_network(run, &directory, &model, network, config, &mut terminal)?;
+        return page(&contents, out);
+    }
     let (data, mut notes) = match data(&config, &mut terminal) {
         Ok(data) => (Some(data), Vec::new()),
         Err(failure) => {
@@ -83,14 +90,121 @@ pub(crate) fn write(run: &str, out: &str, common: &Common) -> Result<(), Failure
         data: facts(&model.about.data),
         image: model.about.data.image(n),
         filters,
+        mistakes: Vec::new(),
     };
-    let page = html(&contents).map_err(|e| {
+    page(&contents, out)
+}
+
+fn page(contents: &Contents, out: &str) -> Result<(), Failure> {
+    let page = html(contents).map_err(|e| {
         Failure::new(
             format!("cannot write the report: {e}"),
             "look at the run with `harmonium inspect`",
         )
     })?;
     output::write_bytes(out, page.as_bytes(), true)
+}
+
+/// Mistakes that are shown.
+const MISTAKES: usize = 100;
+
+/// What a report of a feed-forward net tells: its errors, and the rows that it gets wrong.
+fn of_network(
+    run: &str,
+    directory: &RunDirectory,
+    model: &Model,
+    network: &Network,
+    config: String,
+    terminal: &mut Terminal,
+) -> Result<Contents, Failure> {
+    let (inputs, notes) = match finetuned(&config, terminal) {
+        Ok(inputs) => (Some(inputs), Vec::new()),
+        Err(failure) => {
+            (None, vec![format!("the data could not be read again, so none is shown ({failure})")])
+        }
+    };
+    let train = inputs.as_ref().map(|inputs| &inputs.data.dataset);
+    let held_out = inputs.as_ref().and_then(|inputs| inputs.valid.as_ref()).or(train);
+    let Portrait { filters, weights, activities, .. } = model.portrait(train, 0, None, terminal)?;
+    let mut contents = Contents {
+        title: title(run),
+        description: describe(model, network),
+        evidence: Evidence {
+            result: Some(model.about.epoch),
+            weights,
+            activities,
+            ..Evidence::of(&directory.read_events()?.events)
+        },
+        notes,
+        config,
+        data: facts(&model.about.data),
+        image: model.about.data.image(network.inputs().first().map_or(0, Layer::len)),
+        filters,
+        ..Contents::default()
+    };
+    if let Some(data) = held_out.filter(|_| network.target() == Target::Classes) {
+        let found = model.classify_with(data, &Classifying::default(), terminal)?;
+        if let (Some(errors), Some(scores)) = (&found.errors, &found.scores) {
+            let of = if inputs.as_ref().is_some_and(|i| i.valid.is_some()) {
+                "validation"
+            } else {
+                "training"
+            };
+            let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+            contents.scores = vec![
+                (format!("error rate on {} {of} rows", errors.n), percent(errors.rate)),
+                (
+                    "its 95 % interval".into(),
+                    format!("{} to {}", percent(errors.lower), percent(errors.upper)),
+                ),
+                ("calibration error".into(), percent(scores.calibration_error)),
+                ("mean −ln p of the label".into(), format!("{:.4} nats", scores.log_loss)),
+            ];
+        }
+        contents.mistakes = mistakes(data, &found);
+    }
+    Ok(contents)
+}
+
+/// The data of a run of `finetune`, read as it was.
+fn finetuned(config: &str, terminal: &mut Terminal) -> Result<finetune::inputs::Inputs, Failure> {
+    let table = finetune::settings::parse(config, "run.toml")?;
+    let mut asked = finetune::settings::typed(&plan::merge(table, toml::Table::new()))?;
+    finetune::inputs::Inputs::open(&mut asked, None, terminal)
+}
+
+/// Rows that were put in another class, the surest first.
+fn mistakes(data: &Dataset, found: &Classified) -> Vec<Mistake> {
+    let Some(labels) = data.labels() else { return Vec::new() };
+    let mut wrong: Vec<(usize, f64)> = (0..data.n_rows())
+        .filter(|&row| labels.name(labels.values()[row]) != found.classes[found.predicted[row]])
+        .map(|row| (row, found.probabilities[(row, found.predicted[row])]))
+        .collect();
+    wrong.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let of = |&(row, p): &(usize, f64)| {
+        let mut values = vec![0.0; data.n_columns()];
+        data.means_into(row, &mut values);
+        let class = found.classes[found.predicted[row]].clone();
+        Mistake { values, label: labels.name(labels.values()[row]), found: (class, p) }
+    };
+    wrong.iter().take(MISTAKES).map(of).collect()
+}
+
+fn describe(model: &Model, network: &Network) -> String {
+    let layers: Vec<String> = network
+        .layers()
+        .iter()
+        .map(|l| format!("`{}` of {} {} units", l.name, l.len(), l.activation.word()))
+        .collect();
+    let about = &model.about;
+    format!(
+        "A feed-forward net with layers {}; {} parameters. Trained for {} epochs ({} updates) with seed {}.",
+        layers.join(", "),
+        network.n_parameters(),
+        about.epoch,
+        about.step,
+        about.seed
+    )
 }
 
 fn title(run: &str) -> String {
@@ -118,7 +232,7 @@ fn data(config: &str, terminal: &mut Terminal) -> Result<Inputs, Failure> {
 /// What was asked of the run.
 pub(super) fn settings(config: &str, model: &Model) -> Result<Plan, Failure> {
     let asked = plan::typed(&plan::merge(plan::parse(config, "run.toml")?, toml::Table::new()))?;
-    plan::learning(&asked, &Blueprint::from(model.body.clone()))
+    plan::learning(&asked, &Blueprint::try_from(model.body.clone())?)
 }
 
 fn description(model: &Model) -> Result<String, Failure> {

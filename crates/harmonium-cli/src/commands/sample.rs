@@ -1,14 +1,13 @@
 //! `harmonium sample`: draws from a model, free or with part of each sample given.
 
-use super::mask;
 use crate::args::{Common, SampleArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::evaluation::verdict::Verdict;
-use harmonium::model::{Drawing, Drawn, Found, Given, Sampling, Show};
-use harmonium::{Dataset, Model};
+use harmonium::model::{Drawing, Drawn, Found, Sampling, Show};
 use serde_json::json;
 
 pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
@@ -19,35 +18,49 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let rows = match &args.given {
-        Some(spec) => {
-            Some(load::labelled_data_for(&model, spec, &args.reading, None, &mut terminal)?)
+    let rows = match (&args.given, args.known.known.is_empty()) {
+        (None, true) => None,
+        (given, _) => {
+            let asked = load::Asked {
+                data: given.as_deref(),
+                reading: &args.reading,
+                labelling: Labelling::AsRead,
+                labels: None,
+                mask: args.mask.as_deref(),
+                known: &args.known,
+            };
+            Some(load::rows(&model, &asked, &mut terminal)?)
         }
-        None => None,
     };
     let drawing = Drawing {
         // One sample for each row that is given.
-        n: if rows.is_some() { 1 } else { args.n },
+        n: if args.given.is_some() { 1 } else { args.n },
         method: method(args)?,
         sweeps: args.sweeps,
         seed: common.seed(),
         show: if args.means { Show::Means } else { Show::Values },
         arithmetic: common.arithmetic(),
     };
-    let drawn = known(args, &model, rows.as_ref())?.draw(&drawing, &mut terminal)?;
-    output::write_samples(&args.output, &model, &drawn.values)?;
+    let given = match (&rows, &args.class) {
+        (Some(rows), _) => model.given(&rows.data, None)?,
+        (None, Some(name)) => model.of_class(name)?,
+        (None, None) => model.freely(),
+    };
+    let drawn = given.draw(&drawing, &mut terminal)?;
+    match rows.filter(|_| args.given.is_some()) {
+        Some(rows) => output::write_filled(&args.output, &model, &rows, &drawn.values)?,
+        None if args.means => output::write_means(&args.output, &model, &drawn.values)?,
+        None => output::write_samples(&args.output, &model, &drawn.values)?,
+    }
     let n = drawn.values.nrows();
     if let Some(text) = drawn.warning() {
         render::warn(&format!("{text}; {}", remedy(&drawn)));
     }
-    let (trust, sweeps) = (&drawn.trust, drawn.sweeps);
     if common.json {
-        return render::json(&json!({
-            "out": args.output.out, "n": n, "class": args.class, "sweeps": sweeps,
-            "method": drawn.method.name(), "verdict": trust.verdict, "r_hat": trust.r_hat,
-            "effective_samples": trust.effective_samples, "scalar": trust.scalar,
-            "autocorrelation_time": trust.autocorrelation_time, "round_trips": drawn.round_trips,
-        }));
+        let mut value = drawn.to_json();
+        value["out"] = json!(args.output.out);
+        value["class"] = json!(args.class);
+        return render::json(&value);
     }
     render::result(&format!("{n} samples {} in `{}`", how(&drawn), args.output.out))
 }
@@ -92,18 +105,4 @@ fn remedy(drawn: &Drawn) -> String {
         }
         _ => format!("`--method tempered`, or `--sweeps {sweeps}`, may help"),
     }
-}
-
-/// What is known of each sample.
-fn known<'m>(
-    args: &SampleArgs,
-    model: &'m Model,
-    rows: Option<&Dataset>,
-) -> Result<Given<'m>, Failure> {
-    Ok(match (rows, &args.mask, &args.class) {
-        (Some(data), Some(path), _) => model.given(data, Some(mask(path, data)?.view()))?,
-        (Some(data), None, _) => model.given(data, None)?,
-        (None, _, Some(name)) => model.of_class(name)?,
-        (None, _, None) => model.freely(),
-    })
 }

@@ -3,6 +3,7 @@
 use super::logz;
 use crate::args::{Common, ScoreArgs};
 use crate::failure::Failure;
+use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
@@ -15,7 +16,6 @@ use harmonium::evaluation::row_sums::How;
 use harmonium::model::{Behind, Scoring, Visits};
 use harmonium::{Method, Score};
 use ndarray::Array2;
-use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     if let Some(out) = &args.out {
@@ -24,8 +24,15 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let labels = args.labels.as_deref();
-    let data = load::labelled_data_for(&model, &args.data, &args.reading, labels, &mut terminal)?;
+    let asked = load::Asked {
+        data: args.data.as_deref().or(args.given.as_deref()),
+        reading: &args.reading,
+        labelling: Labelling::AsRead,
+        labels: args.labels.as_deref(),
+        mask: None,
+        known: &args.known,
+    };
+    let data = load::rows(&model, &asked, &mut terminal)?.data;
     let scoring = Scoring {
         method: method(&args.method),
         annealing: logz::settings(&args.annealing, common),
@@ -38,10 +45,15 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     // The score is told even where its rows cannot be written.
     let written = args.out.as_ref().map_or(Ok(()), |out| {
         let rows = Array2::from_shape_fn((score.n, 1), |(row, _)| score.rows[row]);
-        output::write_values(out, args.force, &rows, None)
+        let name = match score.method {
+            Method::Pseudo => "pseudo_log_likelihood",
+            Method::FreeEnergy => "free_energy",
+            _ => "log_likelihood",
+        };
+        output::write_columns(out, args.force, &model, &rows, &[name.to_owned()])
     });
     if common.json {
-        render::json(&as_json(&score))?;
+        render::json(&score.to_json())?;
     } else {
         render::result(&as_text(&score))?;
     }
@@ -101,7 +113,7 @@ fn as_text(score: &Score) -> String {
   only differences between rows of one model mean something: ln Z is missing"
         ),
     };
-    let text = format!("{text}{}", beside(score));
+    let text = format!("{text}{}{}", units(score), beside(score));
     match score.error_rate {
         Some(rate) => {
             let percent = 100.0 * rate;
@@ -109,6 +121,14 @@ fn as_text(score: &Score) -> String {
         }
         None => text,
     }
+}
+
+/// In which units densities are, in words.
+fn units(score: &Score) -> String {
+    let Some(log_slope) = score.log_slope else { return String::new() };
+    format!(
+        "\n  densities of numbers are in the units of the table: {log_slope:+.4} nats for the scale they are learned on"
+    )
 }
 
 /// The baselines in words.
@@ -201,105 +221,4 @@ fn in_words(terms: &Terms, log_z: &LogPartition) -> String {
         "\n  = A {held_free:+.4} (visible with hidden) B {free_free:+.4} (hidden with hidden) C {entropy:+.4} (entropy)
     visible {held_held:+.4}, biases {own:+.4}, constant {constant:+.4}, ln Z {minus:+.4}"
     )
-}
-
-fn as_json(score: &Score) -> Value {
-    let mut value = json!({
-        "method": score.method,
-        "n": score.n,
-        "data_std_error": score.data_std_error,
-        "log_likelihood": score.log_likelihood(),
-    });
-    extend(&mut value, baseline(score));
-    let Some((lower, upper)) = score.interval() else {
-        let key = match score.method {
-            Method::Pseudo => "pseudo_log_likelihood",
-            _ => "free_energy",
-        };
-        value[key] = json!(score.mean);
-        value["per_feature"] = json!(score.mean / score.dimensions as f64);
-        return value;
-    };
-    let more = json!({
-        "std_error": score.std_error(),
-        "lower": lower,
-        "upper": upper,
-        "bracket": score.bracket(),
-        "total": score.rows.iter().sum::<f64>(),
-        "per_feature": score.mean / score.dimensions as f64,
-        "bits_per_dim": score.bits_per_dimension(),
-    });
-    extend(&mut value, more);
-    extend(&mut value, behind(score));
-    let (log_z, rows) = score.doubts();
-    if !(log_z.is_empty() && rows.is_empty()) {
-        value["doubts"] = json!(log_z.iter().chain(rows).collect::<Vec<_>>());
-    }
-    if let Some(rate) = score.error_rate {
-        value["error_rate"] = json!(rate);
-    }
-    value
-}
-
-/// The baselines, or why there are none.
-fn baseline(score: &Score) -> Value {
-    match &score.baseline {
-        Err(why) => json!({ "baseline": null, "baseline_reason": why }),
-        Ok(found) => json!({
-            "baseline": found.independent.mean,
-            "baseline_std_error": found.independent.std_error,
-            "baseline_gaussian": found.gaussian.as_ref().map(|g| g.mean),
-            "gain": score.gain.map(|g| g.nats),
-            "gain_std_error": score.gain.and_then(|g| g.std_error),
-            "better_than_baseline": score.gain.map(|g| !g.is_none()),
-        }),
-    }
-}
-
-/// What stands behind a log-likelihood.
-fn behind(score: &Score) -> Value {
-    let of_log_z = |log_z: &LogPartition| {
-        json!({
-            "log_z": log_z.log_z,
-            "log_z_lower": log_z.lower,
-            "log_z_upper": log_z.upper,
-            "log_z_method": log_z.method,
-        })
-    };
-    match &score.behind {
-        Behind::Exact(log_z) => json!({ "log_z": log_z }),
-        Behind::Estimated { estimate, log_z, how, terms } => {
-            let mut value = of_log_z(log_z);
-            let rows = if *how == How::Exact { json!("exact") } else { json!(score.method) };
-            let (bound, bound_lower) = (estimate.bound, estimate.bound_lower);
-            let more = json!({ "bound": bound, "bound_lower": bound_lower, "rows": rows });
-            extend(&mut value, more);
-            if let Some(terms) = terms {
-                value["terms"] = json!({
-                    "A": terms.held_free,
-                    "B": terms.free_free,
-                    "C": terms.entropy,
-                    "visible": terms.held_held,
-                    "bias": terms.own,
-                    "constant": terms.constant,
-                    "log_z": -log_z.log_z,
-                });
-            }
-            value
-        }
-        Behind::Drawn { found, log_z } => {
-            let mut value = of_log_z(log_z);
-            let (draws, bound) = (found.n_draws, found.bound);
-            let more = json!({ "draws": draws, "bound": bound, "importance": found.estimate });
-            extend(&mut value, more);
-            value
-        }
-        _ => json!({}),
-    }
-}
-
-fn extend(value: &mut Value, more: Value) {
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
 }

@@ -12,18 +12,18 @@ use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::machine::{Layer, Machine, Role};
 use harmonium::model::{
-    Blueprint, Judging, Training, VALID_SHARE, fitting_binarize, fitting_units, set_apart,
+    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
 };
-use harmonium::models::{MOST_COUPLED_COLUMNS, coupled_columns};
+use harmonium::models::{Body, MOST_COUPLED_COLUMNS, coupled_columns};
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
-use harmonium::training::{Guarding, Learner, Stop};
+use harmonium::training::{Guarding, Learner, Metric, Stop};
 use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
-use harmonium_data::{Labels, Opened, Reading};
+use harmonium_data::{Labels, Opened, Reading, Remembered};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -54,12 +54,21 @@ pub(super) struct Told {
     pub(super) json: Value,
     pub(super) text: String,
     /// Why there is no finished model.
-    failure: Option<Failure>,
+    pub(super) failure: Option<Failure>,
 }
 
 fn begin(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failure> {
     let mut terminal = Terminal::new(common);
     let asked = asked(model, args, common)?;
+    let objective = asked.settings.objective.as_deref().filter(|o| *o != "generative");
+    if let Some(objective) = objective.filter(|_| autopilot::is_wanted(model, &asked)) {
+        return Err(Failure::new(
+            format!(
+                "the autopilot compares likelihoods, which `--objective {objective}` does not climb"
+            ),
+            "say how long to learn with `--epochs N`; the best epoch is chosen by `--valid-share`",
+        ));
+    }
     if autopilot::is_wanted(model, &asked) {
         return autopilot::fly(model, args, asked, common, &mut terminal);
     }
@@ -78,7 +87,8 @@ pub(super) fn judged(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Told {
-    if matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
+    let classifies = !prepared.plan.objective.is_generative();
+    if classifies || matches!(recorded.stop, Stop::Cancelled | Stop::Diverged(_)) {
         return told;
     }
     match found(recorded, prepared, out, common, terminal) {
@@ -139,7 +149,8 @@ fn note_columns(model: &str, machine: &Machine, asked: &mut Asked, terminal: &mu
     }
     let many = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
     let widest = machine.layers().iter().filter(many).map(Layer::len).max().unwrap_or(0);
-    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS {
+    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS
+    {
         terminal.note(&format!(
             "{widest} real columns are not coupled with each other: that is done for up to \
              {MOST_COUPLED_COLUMNS}"
@@ -154,17 +165,21 @@ pub(crate) fn prepare(
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(&mut asked, terminal)?;
-    let units = fitting_units(&opened.dataset, plan::visible(&asked), asked.settings.categories)?;
+    let visible = visible_layers(&opened.dataset, &asked)?;
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
-    let visible = (units, opened.dataset.n_columns());
-    let blueprint = plan::blueprint(model, &asked, visible, n_classes)?;
+    let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     if let Blueprint::Machine(machine) = &blueprint {
         note_columns(model, machine, &mut asked, terminal);
     }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
-    let table = plan::resolved(model, &asked, &inputs, units, &plan)?;
+    let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
+}
+
+/// The visible layers that the data fills, without that of its labels.
+fn visible_layers(data: &Dataset, asked: &Asked) -> Result<Vec<Layer>, Failure> {
+    Ok(fitting_layers(data, plan::visible(asked), asked.settings.categories)?)
 }
 
 /// Everything a run reads.
@@ -240,7 +255,10 @@ fn validation(
     let mut reading = opened.reading.clone();
     reading.variable.clone_from(&asked.reading.variable);
     let expected = opened.dataset.n_columns();
-    let mut valid = Reading::default().open_as(&reading, Some(expected), spec)?;
+    let asked_of_valid = Reading { unknown: asked.reading.unknown, ..Reading::default() };
+    let (book, n_columns) = (opened.dataset.book(), Some(expected));
+    let remembered = Remembered { reading: &reading, book, n_columns };
+    let mut valid = asked_of_valid.open_as(remembered, spec)?;
     valid.about.notes.iter().for_each(|note| terminal.note(note));
     let found = valid.dataset.n_columns();
     if found != expected {
@@ -273,11 +291,10 @@ fn apart(
     mut opened: Opened,
     terminal: &mut Terminal,
 ) -> Result<(Opened, Option<Dataset>), Failure> {
-    let settings = &mut asked.settings;
-    if settings.patience.is_some() && settings.valid.is_none() {
-        settings.valid_share.get_or_insert(VALID_SHARE);
+    if asked.settings.valid.is_none() {
+        asked.settings.valid_share = asked.request()?.valid_share()?;
     }
-    let Some(share) = settings.valid_share else { return Ok((opened, None)) };
+    let Some(share) = asked.settings.valid_share else { return Ok((opened, None)) };
     let (train, valid) = set_apart(&opened.dataset, share, asked.seed)?;
     terminal.note(&format!(
         "{} of {} rows, a share of {share} chosen by seed {}, are set apart for validation",
@@ -293,9 +310,8 @@ impl Prepared {
     /// The model that these settings ask for, on the same data.
     pub(super) fn blueprint(&self, model: &str, asked: &Asked) -> Result<Blueprint, Failure> {
         let data = &self.inputs.data.dataset;
-        let units = fitting_units(data, plan::visible(asked), asked.settings.categories)?;
         let n_classes = data.labels().map_or(0, harmonium_data::Labels::n_classes);
-        plan::blueprint(model, asked, (units, data.n_columns()), n_classes)
+        plan::blueprint(model, asked, visible_layers(data, asked)?, n_classes)
     }
 
     /// What `run.toml` holds, as text.
@@ -305,13 +321,10 @@ impl Prepared {
         })
     }
 
-    pub(super) fn training(&self, blueprint: Blueprint) -> Training<'_> {
-        Training {
-            blueprint,
-            data: &self.inputs.data.dataset,
-            plan: self.plan.clone(),
-            refinement: plan::refinement(&self.asked, &self.plan),
-        }
+    pub(super) fn training(&self, blueprint: Blueprint) -> Result<Training<'_>, Failure> {
+        let (data, plan) = (&self.inputs.data.dataset, self.plan.clone());
+        let refinement = plan::refinement(&self.asked, &plan)?;
+        Ok(Training { blueprint, data, plan, refinement })
     }
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
@@ -326,14 +339,20 @@ impl Prepared {
             ..About::default()
         };
         let settings = &self.asked.settings;
+        let (train, valid) = (&self.inputs.data.dataset, self.inputs.validation());
+        let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
+        if !self.plan.objective.is_generative() {
+            metrics.push(Box::new(LabelMonitor::new(train, valid)?));
+        }
         Ok(Recording {
             about,
-            train: &self.inputs.data.dataset,
-            valid: self.inputs.validation(),
+            train,
+            valid,
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
-            watch: plan::watch(&self.asked),
+            watch: plan::watch(&self.asked)?,
             guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
+            metrics,
         })
     }
 }
@@ -368,7 +387,7 @@ pub(super) fn start_in(
     make: impl FnOnce() -> Result<RunWriter, Failure>,
     terminal: &mut Terminal,
 ) -> Result<Recorded, Failure> {
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = training.learner()?;
     let text = prepared.config()?;
@@ -399,7 +418,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
         return Ok(tell(&writer.conclude(saved, &mut terminal)?, &args.out));
     }
     writer.truncate_events(checkpoint.as_ref().map_or(0, |saved| saved.events_length))?;
-    let training = prepared.training(blueprint);
+    let training = prepared.training(blueprint)?;
     let recording = prepared.recording(&training)?;
     let learner = match &checkpoint {
         None => training.learner()?,
@@ -411,7 +430,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
 }
 
 /// What is told of a run that had diverged before.
-fn diverged(mut told: Told, reason: &str) -> Told {
+pub(super) fn diverged(mut told: Told, reason: &str) -> Told {
     told.json["stop"] = json!("diverged");
     told.json["reason"] = json!(reason);
     let what = format!("this run has diverged: {reason}");
@@ -449,7 +468,12 @@ fn failure(recorded: &Recorded, out: &str) -> Option<Failure> {
             Some(Failure::new(
                 format!("interrupted after {epoch} epochs; the run is kept in `{out}`"),
                 format!(
-                    "go on with the same command and `--resume`, e.g. `harmonium train … --out {out} --resume`"
+                    "go on with the same command and `--resume`, e.g. `harmonium {} … --out {out} --resume`",
+                    if matches!(recorded.model.body, Body::Network(_)) {
+                        "finetune"
+                    } else {
+                        "train"
+                    }
                 ),
             ))
         }
@@ -467,8 +491,9 @@ pub(super) fn tell(recorded: &Recorded, out: &str) -> Told {
     if let Some(BestScore { name, value, epoch }) = best {
         json["best_score"] = json!({ "name": name, "value": value });
         if model.about.epoch == *epoch {
+            let nats = if name.is_likelihood() { " nats" } else { "" };
             text = format!(
-                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4} nats); \
+                "{text}\nthe result is the model of epoch {epoch}, the best by `{name}` ({value:.4}{nats}); \
                  that of epoch {epochs} is in `checkpoints/last.safetensors`"
             );
         }

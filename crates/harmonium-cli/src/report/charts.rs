@@ -26,7 +26,15 @@ const fn known(
     Known { family, title, unit, meaning }
 }
 
-const KNOWN: [Known; 13] = [
+const KNOWN: [Known; 15] = [
+    known("error_rate", "Error rate", "share", "Lower is better."),
+    known(
+        "average_precision",
+        "Mean average precision",
+        "share",
+        "Higher is better: how well each tag orders the rows.",
+    ),
+    known("loss", "Loss", "per row", "Lower is better; nothing is dropped while it is measured."),
     known("log_likelihood", "Log-likelihood", "nats per sample", "Higher is better."),
     known("bound", "Lower bound of the log-likelihood", "nats per sample", "Higher is better."),
     known(
@@ -69,7 +77,6 @@ const KNOWN: [Known; 13] = [
         "Until the means of the hidden units stood still.",
     ),
     known("swap_acceptance", "Accepted swaps", "share", "Of parallel tempering."),
-    known("error_rate", "Error rate", "share", "Lower is better."),
 ];
 
 /// A drawing and its caption.

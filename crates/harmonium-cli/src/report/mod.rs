@@ -48,4 +48,17 @@ pub(crate) struct Contents {
     pub(crate) image: Option<Image>,
     /// What the units of each hidden layer look for.
     pub(crate) filters: Vec<Filters>,
+    /// Rows that were put in another class than their label.
+    pub(crate) mistakes: Vec<Mistake>,
+}
+
+/// A row that was put in another class than its label.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mistake {
+    /// Its values, from 0 to 1.
+    pub(crate) values: Vec<f64>,
+    /// Its label.
+    pub(crate) label: String,
+    /// The class that was found, and its probability.
+    pub(crate) found: (String, f64),
 }

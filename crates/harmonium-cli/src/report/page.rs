@@ -29,6 +29,7 @@ pub(crate) fn html(contents: &Contents) -> Result<String> {
         section("scores", "Scores", facts(&contents.scores)),
         section("mixing", "Do chains mix?", facts(&contents.mixing)),
         section("curves", "Curves", curves(contents)),
+        section("mistakes", "Mistakes", mistakes(contents)?),
         section("filters", "Filters", filters(contents)?),
         section(
             "samples",
@@ -153,6 +154,16 @@ fn filters(contents: &Contents) -> Result<String> {
         html += &pictures::filters(layer, contents.image)?.unwrap_or_default();
     }
     Ok(html)
+}
+
+fn mistakes(contents: &Contents) -> Result<String> {
+    let pictures = pictures::mistakes(&contents.mistakes, contents.image)?;
+    if pictures.is_empty() {
+        return Ok(pictures);
+    }
+    let what = "Rows whose label is not the class that was found, the surest first: the label, an arrow, the class and \
+                its probability.";
+    Ok(format!("<p>{what}</p>\n<div class=\"tiles\">\n{pictures}</div>\n"))
 }
 
 fn histograms(contents: &Contents) -> String {

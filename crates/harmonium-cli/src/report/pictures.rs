@@ -1,8 +1,8 @@
 //! Filters and samples as pictures inside the page.
 
-use super::Filters;
 use super::markup::{base64, escape, figure, number, plural};
 use super::mosaic::{self, Scale};
+use super::{Filters, Mistake};
 use anyhow::{Context as _, Result};
 use harmonium::findings::Evidence;
 use harmonium_data::Image;
@@ -105,6 +105,25 @@ fn shape(n_values: usize, image: Option<Image>) -> Image {
             mosaic::near_square(n_values)
         }
     })
+}
+
+/// A small picture of each mistake, with what it is and what it was taken for.
+pub(super) fn mistakes(mistakes: &[Mistake], image: Option<Image>) -> Result<String> {
+    let mut html = String::new();
+    for Mistake { values, label, found: (class, p) } in mistakes {
+        let caption = format!(
+            "{} → {} {}",
+            escape(label),
+            escape(class),
+            number((100.0 * p).round() / 100.0)
+        );
+        let (image, tiles) = (shape(values.len(), image), std::slice::from_ref(values));
+        let picture =
+            Picture { tiles, image, columns: 1, scale: Scale::Unit, room: 60, alt: &caption };
+        html +=
+            &format!("<figure>{}<figcaption>{caption}</figcaption></figure>\n", picture.html()?);
+    }
+    Ok(html)
 }
 
 /// Data on the left and samples of the model on the right, in equal shades.

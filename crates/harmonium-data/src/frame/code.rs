@@ -1,6 +1,8 @@
 //! How one column becomes numbers, and numbers become its cells again.
 
 use super::Cells;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// How the cells of a column are written as numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +21,11 @@ pub enum Code {
         center: f64,
         /// Its standard deviation there.
         scale: f64,
-        /// Digits behind the point with which cells are written.
+        /// Digits behind the point with which cells are written, at most.
         decimals: usize,
+        /// Whether all of them are written, zeros at the end included.
+        #[cfg_attr(feature = "serde", serde(default))]
+        padded: bool,
     },
     /// The place of the cell's word in a list.
     Level {
@@ -45,6 +50,16 @@ pub enum Curve {
     Log1p,
 }
 
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Linear => "x",
+            Self::Log => "ln x",
+            Self::Log1p => "ln(1 + x)",
+        })
+    }
+}
+
 impl Curve {
     /// $f(x)$; nothing where it does not exist.
     pub fn apply(self, x: f64) -> Option<f64> {
@@ -55,22 +70,30 @@ impl Curve {
         }
     }
 
-    /// $f^{-1}(y)$.
+    /// $f^{-1}(y)$; a column that has zeros and nothing below them keeps to that.
     pub fn invert(self, y: f64) -> f64 {
         match self {
             Self::Linear => y,
             Self::Log => y.exp(),
-            Self::Log1p => y.exp_m1(),
+            Self::Log1p => y.exp_m1().max(0.0),
         }
     }
 
-    /// $\ln f'(x)$.
-    pub fn log_slope(self, x: f64) -> f64 {
+    /// $\ln f'(x)$ where $f(x) = y$.
+    fn log_slope(self, y: f64) -> f64 {
         match self {
             Self::Linear => 0.0,
-            Self::Log => -x.ln(),
-            Self::Log1p => -x.ln_1p(),
+            Self::Log | Self::Log1p => -y,
         }
+    }
+
+    /// The logarithm that takes all of these numbers, if one does.
+    pub(super) fn logarithm(numbers: &[f64]) -> Option<Self> {
+        let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+        if least > 0.0 {
+            return Some(Self::Log);
+        }
+        (least == 0.0).then_some(Self::Log1p)
     }
 }
 
@@ -82,12 +105,15 @@ impl Code {
     pub(super) fn fit_number(cells: &Cells, curve: Curve) -> Self {
         let values: Vec<f64> =
             cells.iter().flatten().filter_map(number).filter_map(|x| curve.apply(x)).collect();
-        let n = values.len() as f64;
+        let n = values.len().max(1) as f64;
         let center = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|x| (x - center).powi(2)).sum::<f64>() / n;
         let scale = if variance > 0.0 { variance.sqrt() } else { 1.0 };
-        let decimals = cells.iter().flatten().map(decimals).max().unwrap_or(0).min(MOST_DECIMALS);
-        Self::Number { curve, center, scale, decimals }
+        let written: Vec<usize> = cells.iter().flatten().map(decimals).collect();
+        let decimals = written.iter().copied().max().unwrap_or(0).min(MOST_DECIMALS);
+        // One number of digits everywhere is a format; 5 beside 5.1 is the shortest way to write both.
+        let padded = written.iter().all(|d| *d == written[0]) && written.first() == Some(&decimals);
+        Self::Number { curve, center, scale, decimals, padded }
     }
 
     /// The words that a column holds: numbers by their size, other words by the alphabet.
@@ -101,33 +127,51 @@ impl Code {
         Self::Level { levels: levels.into_iter().map(str::to_owned).collect() }
     }
 
-    /// The number of a cell; nothing for a word that the code does not know, or a number that it cannot
-    /// take.
-    pub(super) fn encode(&self, cell: &str) -> Option<f64> {
+    /// Turns cells to numbers, one after the other.
+    pub(super) fn encoder(&self) -> Encoder<'_> {
         match self {
             Self::Number { curve, center, scale, .. } => {
-                let z = (curve.apply(number(cell)?)? - center) / scale;
-                z.is_finite().then_some(z)
+                Encoder::Number { curve: *curve, center: *center, scale: *scale }
             }
-            Self::Level { levels } => levels.iter().position(|l| l == cell).map(|i| i as f64),
+            Self::Level { levels } => {
+                Encoder::Level { places: levels.iter().map(String::as_str).zip(0..).collect() }
+            }
         }
     }
 
-    /// $\ln |dz/dx|$ at a cell: what a density in the units of the cells has more than one of $z$.
-    pub(super) fn log_slope(&self, cell: &str) -> f64 {
+    /// See [`Encoder::encode`].
+    #[cfg(test)]
+    pub(super) fn encode(&self, cell: &str) -> Option<f64> {
+        self.encoder().encode(cell)
+    }
+
+    /// $\ln |dz/dx|$ where the number is $z$: what a density in the units of the cells has more than one
+    /// of $z$.
+    pub(super) fn log_slope(&self, z: f64) -> f64 {
         match self {
-            Self::Number { curve, scale, .. } => {
-                number(cell).map_or(0.0, |x| curve.log_slope(x)) - scale.ln()
+            Self::Number { curve, center, scale, .. } => {
+                curve.log_slope(center + scale * z) - scale.ln()
             }
             Self::Level { .. } => 0.0,
+        }
+    }
+
+    /// The number in the units of the cells; a level is its place.
+    pub(super) fn value(&self, z: f64) -> f64 {
+        match self {
+            Self::Number { curve, center, scale, .. } => curve.invert(center + scale * z),
+            Self::Level { .. } => z,
         }
     }
 
     /// The cell of a number.
     pub(super) fn decode(&self, z: f64) -> String {
         match self {
-            Self::Number { curve, center, scale, decimals } => {
-                let text = format!("{:.decimals$}", curve.invert(center + scale * z));
+            Self::Number { decimals, padded, .. } => {
+                let mut text = format!("{:.decimals$}", self.value(z));
+                if !padded && text.contains('.') {
+                    text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+                }
                 // No cell says minus zero.
                 let zero = text.starts_with('-') && text[1..].bytes().all(|b| b"0.".contains(&b));
                 if zero { text[1..].to_owned() } else { text }
@@ -141,6 +185,27 @@ impl Code {
                 let last = levels.len().saturating_sub(1);
                 levels.get((z.round().max(0.0) as usize).min(last)).cloned().unwrap_or_default()
             }
+        }
+    }
+}
+
+/// A code made ready for many cells.
+pub(super) enum Encoder<'c> {
+    Number { curve: Curve, center: f64, scale: f64 },
+    Level { places: BTreeMap<&'c str, u32> },
+}
+
+impl Encoder<'_> {
+    /// The number of a cell; nothing for a word that the code does not know, or a number that it cannot
+    /// take.
+    pub(super) fn encode(&self, cell: &str) -> Option<f64> {
+        match self {
+            Self::Number { curve, center, scale } => {
+                let z = (curve.apply(number(cell)?)? - center) / scale;
+                // Tables hold 32-bit numbers.
+                (z.abs() < f64::from(f32::MAX)).then_some(z)
+            }
+            Self::Level { places } => places.get(cell.trim()).copied().map(f64::from),
         }
     }
 }
@@ -168,13 +233,24 @@ mod tests {
 
     #[test]
     fn numbers_come_back_with_their_decimals() {
-        let code = Code::fit_number(&cells(&["5.1", "4.95", "-3", "0.5"]), Curve::Linear);
-        for cell in ["5.10", "4.95", "-3.00", "0.50"] {
+        let shortest = ["5.1", "4.95", "-3", "0.5", "10", "1200"];
+        let code = Code::fit_number(&cells(&shortest), Curve::Linear);
+        for cell in shortest {
+            assert_eq!(code.decode(code.encode(cell).unwrap()), cell);
+        }
+        let padded = ["5.10", "4.95", "-3.00", "0.50"];
+        let code = Code::fit_number(&cells(&padded), Curve::Linear);
+        for cell in padded {
             assert_eq!(code.decode(code.encode(cell).unwrap()), cell);
         }
         assert_eq!(code.encode("word"), None);
+        assert_eq!(code.encode("1e300"), None, "beyond what tables hold");
         let near = code.encode("-0.001").unwrap();
         assert_eq!(code.decode(near), "0.00", "not minus zero");
+        let whole = Code::fit_number(&cells(&["100", "250"]), Curve::Linear);
+        assert_eq!(whole.decode(whole.encode("100").unwrap()), "100");
+        let long = Code::fit_number(&cells(&["10.357019999999999", "3"]), Curve::Linear);
+        assert_eq!(long.decode(long.encode("10.357019999999999").unwrap()), "10.35702");
     }
 
     #[test]
@@ -185,8 +261,9 @@ mod tests {
             for x in [0.7, 2.0, 30.0] {
                 let at = |x: f64| code.encode(&format!("{x:.17}")).unwrap();
                 let slope = (at(x + h) - at(x - h)) / (2.0 * h);
-                let found = code.log_slope(&x.to_string());
+                let found = code.log_slope(at(x));
                 assert!((found - slope.ln()).abs() < 1e-6, "{curve:?} at {x}: {found}");
+                assert!((code.value(at(x)) - x).abs() < 1e-9 * x);
             }
         }
     }

@@ -1,11 +1,9 @@
 //! How the columns of a table become numbers for a machine, and back.
 
-use super::code::{Code, number};
-use super::detect::{Detected, detect};
-use super::{Cells, Curve, Frame, Kind};
-use crate::{Dataset, Error};
-use ndarray::{Array2, ArrayView2};
-use std::collections::{BTreeMap, BTreeSet};
+use super::code::{Code, Curve, number};
+use super::detect::{Detected, Odd, detect};
+use super::{Asked, Cells, Frame, Kind, Kinds};
+use crate::Error;
 
 /// The columns that are learned, each with its code, and those that are not.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +28,9 @@ pub struct Coded {
     pub code: Code,
     /// What was seen in it.
     pub why: String,
+    /// Cells of the training table that were missing.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub n_missing: usize,
 }
 
 /// A column that is not learned.
@@ -42,18 +43,9 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// What is done about cells and columns that the training table did not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
-    /// They are an error.
-    #[default]
-    Refuse,
-    /// They count as missing.
-    Missing,
-}
-
 /// Columns whose units are alike, and so stand in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Group {
     /// Numbers.
     Numbers,
@@ -65,19 +57,9 @@ pub enum Group {
     Label(usize),
 }
 
-/// A table as numbers.
-#[derive(Clone, Debug)]
-pub struct Encoded {
-    /// The columns of each group side by side: standardised numbers, bits, places in lists of words.
-    pub dataset: Dataset,
-    /// Columns of the table that a model does not know, which were passed over.
-    pub passed_over: Vec<String>,
-    /// Columns of the model that the table does not have.
-    pub lacking: Vec<String>,
-}
-
 impl Coded {
-    fn group(&self) -> Group {
+    /// Which columns it stands beside.
+    pub fn group(&self) -> Group {
         match &self.code {
             Code::Level { levels } if self.kind == Kind::Label => Group::Label(levels.len()),
             Code::Level { levels } if levels.len() == 2 => Group::Bits,
@@ -87,10 +69,46 @@ impl Coded {
     }
 
     /// Entries of its unit in a machine.
-    fn n_entries(&self) -> usize {
+    pub fn n_entries(&self) -> usize {
         match self.group() {
             Group::Numbers | Group::Bits => 1,
             Group::Categories(q) | Group::Label(q) => q,
+        }
+    }
+
+    /// The words that it may hold; none of a column of numbers.
+    pub fn levels(&self) -> &[String] {
+        match &self.code {
+            Code::Level { levels } => levels,
+            Code::Number { .. } => &[],
+        }
+    }
+
+    /// The scale that its numbers are learned on, if they are bent.
+    pub fn curve(&self) -> Option<Curve> {
+        match self.code {
+            Code::Number { curve, .. } => Some(curve).filter(|c| *c != Curve::Linear),
+            Code::Level { .. } => None,
+        }
+    }
+
+    /// $\ln |dz/dx|$ at the number $z$ that stands for a cell.
+    pub(crate) fn log_slope(&self, z: f64) -> f64 {
+        self.code.log_slope(z)
+    }
+
+    /// The error of a cell that the code does not know.
+    pub(super) fn refuse(&self, frame: &Frame, row: usize, cell: &str) -> Error {
+        let (place, column, cell) = (frame.place(row), self.name.clone(), cell.to_owned());
+        match &self.code {
+            Code::Level { levels } => {
+                Error::UnknownLevel { place, column, cell, levels: levels.clone() }
+            }
+            Code::Number { curve: Curve::Linear, .. } => Error::NoNumber { place, column, cell },
+            Code::Number { .. } if number(&cell).is_none() => {
+                Error::NoNumber { place, column, cell }
+            }
+            Code::Number { .. } => Error::BelowLogarithm { place, column, cell },
         }
     }
 }
@@ -100,39 +118,50 @@ impl Codebook {
     ///
     /// # Errors
     ///
-    /// If a column that is asked for is not there or does not hold what is asked, or nothing is left to
-    /// learn.
-    pub fn fit(frame: &Frame, asked: &BTreeMap<String, Kind>) -> Result<Self, Error> {
+    /// If a column that is asked for is not there or does not hold what is asked, a cell keeps its column from
+    /// being what the others say it is, or nothing is left to learn.
+    pub fn fit(frame: &Frame, asked: &Kinds) -> Result<Self, Error> {
         if let Some(name) = asked.keys().find(|name| frame.column(name).is_none()) {
             return Err(no_column(name, frame.names()));
         }
         let mut book = Self { columns: Vec::new(), left_out: Vec::new() };
         for (name, cells) in frame.names().iter().zip(frame.columns()) {
-            let mut found = detect(cells);
-            if let Some(&kind) = asked.get(name) {
-                found = as_asked(kind, found);
-            }
+            let found = match (detect(name, cells), asked.get(name)) {
+                (found, Some(asked)) => as_asked(name, *asked, found, cells)?,
+                (Ok(found), None) => found,
+                (Err(odd), None) => return Err(odd_cell(frame, name, odd)),
+            };
             let Detected { kind, curve, why } = found;
             let name = name.clone();
             if kind == Kind::Ignore {
                 book.left_out.push(LeftOut { name, why });
                 continue;
             }
-            let code = fit_code(&name, cells, kind, curve)?;
-            book.columns.push(Coded { name, kind, code, why });
+            let code = fit_code(frame, &name, kind, curve)?;
+            let n_missing = cells.n_missing();
+            book.columns.push(Coded { name, kind, code, why, n_missing });
         }
-        let n_labels = book.columns.iter().filter(|c| c.kind == Kind::Label).count();
-        if n_labels > 1 {
-            return Err(Error::Setting {
-                what: "kind of a column",
-                text: format!("label, of {n_labels} columns"),
-                expected: "one column can be the label",
-            });
-        }
-        if book.columns.iter().all(|c| c.kind == Kind::Label) {
-            return Err(Error::NothingToLearn { n_columns: frame.names().len() });
-        }
+        book.check()?;
         Ok(book)
+    }
+
+    /// Whether there is something to learn, and at most one label.
+    fn check(&self) -> Result<(), Error> {
+        let labels: Vec<&Coded> = self.columns.iter().filter(|c| c.kind == Kind::Label).collect();
+        if let [first, second, ..] = labels[..] {
+            return Err(Error::TwoLabels { columns: (first.name.clone(), second.name.clone()) });
+        }
+        if self.columns.len() == labels.len() {
+            return Err(self.nothing());
+        }
+        Ok(())
+    }
+
+    /// The error of a table of which nothing is learned.
+    pub(super) fn nothing(&self) -> Error {
+        let left_out = self.left_out.iter().map(|c| format!("`{}` ({})", c.name, c.why));
+        let labels = self.columns.iter().map(|c| format!("`{}` (the label)", c.name));
+        Error::NothingToLearn { left_out: labels.chain(left_out).collect() }
     }
 
     /// The columns of each layer, by their places in [`Codebook::columns`]: groups in the order of
@@ -150,225 +179,138 @@ impl Codebook {
         groups
     }
 
-    /// The places of the columns, as they stand in the encoded table.
-    fn order(&self) -> Vec<usize> {
-        self.groups().into_iter().flat_map(|(_, columns)| columns).collect()
+    /// The columns in the order of the layers, the label last.
+    pub fn in_order(&self) -> Vec<&Coded> {
+        let places = self.groups().into_iter().flat_map(|(_, columns)| columns);
+        places.map(|i| &self.columns[i]).collect()
     }
 
-    /// The table as numbers, columns found by their names. Columns that are not there are missing in
-    /// every row.
-    ///
-    /// # Errors
-    ///
-    /// If a cell or a column is unknown and `unknown` says that it must not be, or the table has none of
-    /// the columns.
-    pub fn encode(&self, frame: &Frame, unknown: Unknown) -> Result<Encoded, Error> {
-        let known: BTreeSet<&str> = self.names().collect();
-        let passed_over: Vec<String> =
-            frame.names().iter().filter(|n| !known.contains(n.as_str())).cloned().collect();
-        if let Some(name) = passed_over.first().filter(|_| unknown == Unknown::Refuse) {
-            return Err(Error::UnknownColumn { name: name.clone(), known: self.known() });
-        }
-        let there = |c: &&Coded| frame.column(&c.name).is_some();
-        let lacking: Vec<String> =
-            self.columns.iter().filter(|c| !there(c)).map(|c| c.name.clone()).collect();
-        if lacking.len() == self.columns.len() {
-            return Err(no_column(&lacking[0], frame.names()));
-        }
-        let (order, n_rows) = (self.order(), frame.n_rows());
-        let mut values = Array2::from_elem((n_rows, order.len()), f32::NAN);
-        let mut log_slopes = vec![0.0; n_rows];
-        for (place, &i) in order.iter().enumerate() {
-            let column = &self.columns[i];
-            let Some(cells) = frame.column(&column.name) else { continue };
-            for (row, cell) in cells.iter().enumerate() {
-                let Some(cell) = cell else { continue };
-                match column.code.encode(cell) {
-                    #[expect(clippy::cast_possible_truncation, reason = "tables are f32")]
-                    Some(z) => {
-                        values[[row, place]] = z as f32;
-                        log_slopes[row] += column.code.log_slope(cell);
-                    }
-                    None if unknown == Unknown::Missing => {}
-                    None => return Err(column.refuse(row, cell)),
-                }
-            }
-        }
-        let dataset = Dataset::from_array(values.view())?.with_log_slopes(log_slopes)?;
-        Ok(Encoded { dataset, passed_over, lacking })
+    /// The columns of the encoded table: all in the order of the layers but the label, which stands beside
+    /// them.
+    pub(crate) fn encoded(&self) -> Vec<&Coded> {
+        let mut columns = self.in_order();
+        columns.retain(|c| c.kind != Kind::Label);
+        columns
     }
 
-    /// Rows of a machine's visible entries as a table of the columns that are learned. The word of a
-    /// unit is that of its largest entry.
-    ///
-    /// # Errors
-    ///
-    /// If the rows have another number of entries.
-    pub fn decode(&self, values: ArrayView2<'_, f64>) -> Result<Frame, Error> {
-        let decoded = self.cells(values)?;
-        let columns = decoded.into_iter().zip(&self.columns).map(|(texts, column)| {
-            let cells = texts.iter().map(|t| Some(t.as_str())).collect::<Cells>();
-            (column.name.clone(), cells)
-        });
-        Frame::new(columns.collect())
+    /// The column that holds the class of a row, if there is one.
+    pub fn label(&self) -> Option<&Coded> {
+        self.columns.iter().find(|c| c.kind == Kind::Label)
     }
 
-    /// A table with its missing cells filled from rows of visible entries; all other cells, and
-    /// columns that are not learned, stay as they were. Columns that the table does not have come last.
-    ///
-    /// # Errors
-    ///
-    /// If the numbers of rows or entries differ.
-    pub fn fill(&self, frame: &Frame, values: ArrayView2<'_, f64>) -> Result<Frame, Error> {
-        if values.nrows() != frame.n_rows() {
-            let (n_rows, n_columns) = (frame.n_rows(), values.ncols());
-            let (expected, found) = (n_rows * n_columns, values.len());
-            return Err(Error::Shape { n_rows, n_columns, expected, found });
-        }
-        let decoded = self.cells(values)?;
-        let place = |name: &str| self.columns.iter().position(|c| c.name == name);
-        let mut columns: Vec<(String, Cells)> = Vec::new();
-        for (name, cells) in frame.names().iter().zip(frame.columns()) {
-            let filled = match place(name) {
-                None => cells.clone(),
-                Some(i) => {
-                    let fill = |(row, cell): (usize, Option<&'_ str>)| {
-                        cell.map_or_else(|| decoded[i][row].clone(), str::to_owned)
-                    };
-                    let texts: Vec<String> = cells.iter().enumerate().map(fill).collect();
-                    texts.iter().map(|t| Some(t.as_str())).collect()
-                }
-            };
-            columns.push((name.clone(), filled));
-        }
-        for (column, texts) in self.columns.iter().zip(&decoded) {
-            if frame.column(&column.name).is_none() {
-                let cells = texts.iter().map(|t| Some(t.as_str())).collect();
-                columns.push((column.name.clone(), cells));
-            }
-        }
-        Frame::new(columns)
+    /// The column of that name, if it is learned.
+    pub fn column(&self, name: &str) -> Option<&Coded> {
+        self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The cells of each learned column for rows of visible entries.
-    fn cells(&self, values: ArrayView2<'_, f64>) -> Result<Vec<Vec<String>>, Error> {
-        let order = self.order();
-        let n_columns: usize = self.columns.iter().map(Coded::n_entries).sum();
-        if values.ncols() != n_columns {
-            let n_rows = values.nrows();
-            let (expected, found) = (n_rows * n_columns, values.len());
-            return Err(Error::Shape { n_rows, n_columns, expected, found });
-        }
-        let mut cells = vec![Vec::with_capacity(values.nrows()); self.columns.len()];
-        let mut start = 0;
-        for i in order {
-            let (column, n) = (&self.columns[i], self.columns[i].n_entries());
-            for row in values.rows() {
-                let unit = (start..start + n).map(|c| row[c]);
-                let z = if n == 1 { row[start] } else { largest(unit) as f64 };
-                cells[i].push(column.code.decode(z));
-            }
-            start += n;
-        }
-        Ok(cells)
-    }
-
-    /// The place of the value of a column among the entries, and the number it has there; for single
-    /// values that are given.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such column, or it cannot hold the value.
-    pub fn place(&self, name: &str, cell: &str) -> Result<(usize, f64), Error> {
-        let order = self.order();
-        let place = order.iter().position(|&i| self.columns[i].name == name);
-        let place = place.ok_or_else(|| {
-            let learned: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
-            no_column(name, &learned)
-        })?;
-        let column = &self.columns[order[place]];
-        column.code.encode(cell).map(|z| (place, z)).ok_or_else(|| column.refuse(0, cell))
+    /// What the entries of a machine's visible layers are called: `column` for a number, `column=word` for the second
+    /// word of a binary column and for each word of a category.
+    pub fn entry_names(&self) -> Vec<String> {
+        let of = |column: &Coded| match column.group() {
+            Group::Numbers => vec![column.name.clone()],
+            Group::Bits => vec![format!("{}={}", column.name, column.levels()[1])],
+            _ => column.levels().iter().map(|level| format!("{}={level}", column.name)).collect(),
+        };
+        self.in_order().into_iter().flat_map(of).collect()
     }
 
     /// Names of all columns, learned and left out.
-    fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let left = self.left_out.iter().map(|c| c.name.as_str());
         self.columns.iter().map(|c| c.name.as_str()).chain(left)
     }
 
-    fn known(&self) -> Vec<String> {
-        self.names().map(str::to_owned).collect()
-    }
-}
-
-impl Coded {
-    /// The error of a cell that the code does not know.
-    fn refuse(&self, row: usize, cell: &str) -> Error {
-        let (column, cell) = (self.name.clone(), cell.to_owned());
-        match &self.code {
-            Code::Level { levels } => {
-                Error::UnknownLevel { row, column, cell, levels: levels.clone() }
-            }
-            Code::Number { curve: Curve::Linear, .. } => Error::NoNumber { row, column, cell },
-            Code::Number { .. } if number(&cell).is_none() => Error::NoNumber { row, column, cell },
-            Code::Number { .. } => Error::BelowLogarithm { row, column, cell },
+    /// The column of that name.
+    ///
+    /// # Errors
+    ///
+    /// If it is not learned; says why if that is known.
+    pub fn learned(&self, name: &str) -> Result<&Coded, Error> {
+        if let Some(column) = self.column(name) {
+            return Ok(column);
         }
+        if let Some(LeftOut { name, why }) = self.left_out.iter().find(|c| c.name == name) {
+            return Err(Error::NotLearned { name: name.clone(), why: why.clone() });
+        }
+        let learned: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
+        Err(no_column(name, &learned))
     }
 }
 
 /// What a column is, where people say so.
-fn as_asked(kind: Kind, found: Detected) -> Detected {
-    let curve = if found.kind == Kind::Gaussian { found.curve } else { Curve::Linear };
-    Detected { kind, curve, why: "as asked for".into() }
+fn as_asked(
+    name: &str,
+    asked: Asked,
+    found: Result<Detected, Odd>,
+    cells: &Cells,
+) -> Result<Detected, Error> {
+    let Asked { kind, curve } = asked;
+    let detected = found.ok().filter(|f| f.kind == Kind::Gaussian && kind == Kind::Gaussian);
+    let curve = match curve {
+        Some(Curve::Linear) => Curve::Linear,
+        Some(Curve::Log | Curve::Log1p) => {
+            let numbers: Vec<f64> = cells.iter().flatten().filter_map(number).collect();
+            Curve::logarithm(&numbers)
+                .ok_or_else(|| Error::NoLogarithm { column: name.to_owned() })?
+        }
+        None => detected.map_or(Curve::Linear, |f| f.curve),
+    };
+    Ok(Detected { kind, curve, why: "as asked for".into() })
 }
 
 /// The code of a column that holds what is said.
-fn fit_code(name: &str, cells: &Cells, kind: Kind, curve: Curve) -> Result<Code, Error> {
-    if kind == Kind::Gaussian {
-        let wrong = |(row, cell): (usize, Option<&str>)| {
-            cell.filter(|cell| number(cell).is_none()).map(|cell| (row, cell.to_owned()))
-        };
-        if let Some((row, cell)) = cells.iter().enumerate().find_map(wrong) {
-            return Err(Error::NoNumber { row, column: name.to_owned(), cell });
+fn fit_code(frame: &Frame, name: &str, kind: Kind, curve: Curve) -> Result<Code, Error> {
+    let cells = frame.column(name).ok_or_else(|| no_column(name, frame.names()))?;
+    let column = name.to_owned();
+    match kind {
+        Kind::Gaussian => {
+            let wrong = |(row, cell): (usize, Option<&str>)| {
+                cell.filter(|cell| number(cell).is_none()).map(|cell| (row, cell.to_owned()))
+            };
+            if let Some((row, cell)) = cells.iter().enumerate().find_map(wrong) {
+                return Err(Error::NoNumber { place: frame.place(row), column, cell });
+            }
+            if cells.n_missing() == cells.len() {
+                return Err(Error::LevelCount { column, kind, found: 0 });
+            }
+            Ok(Code::fit_number(cells, curve))
         }
-        return Ok(Code::fit_number(cells, curve));
+        Kind::Binary | Kind::Categorical | Kind::Label => {
+            let code = Code::fit_levels(cells);
+            let found = match &code {
+                Code::Level { levels } => levels.len(),
+                Code::Number { .. } => 0,
+            };
+            let enough = if kind == Kind::Binary { found == 2 } else { found >= 2 };
+            if enough { Ok(code) } else { Err(Error::LevelCount { column, kind, found }) }
+        }
+        Kind::Ordinal | Kind::Counts | Kind::Binomial(_) | Kind::Ignore => {
+            Err(Error::NoUnits { column, kind })
+        }
     }
-    let code = Code::fit_levels(cells);
-    let found = match &code {
-        Code::Level { levels } => levels.len(),
-        Code::Number { .. } => 0,
-    };
-    let enough = if kind == Kind::Binary { found == 2 } else { found >= 2 };
-    if enough { Ok(code) } else { Err(Error::LevelCount { column: name.to_owned(), kind, found }) }
 }
 
-fn no_column(name: &str, names: &[String]) -> Error {
+fn odd_cell(frame: &Frame, name: &str, odd: Odd) -> Error {
+    let Odd { row, cell, n_numbers } = odd;
+    Error::OddCell { place: frame.place(row), column: name.to_owned(), cell, n_numbers }
+}
+
+pub(super) fn no_column(name: &str, names: &[String]) -> Error {
     Error::NoColumn { name: name.to_owned(), names: names.to_vec() }
 }
 
-/// The place of the largest number.
-fn largest(values: impl Iterator<Item = f64>) -> usize {
-    let mut best = (0, f64::NEG_INFINITY);
-    for (i, x) in values.enumerate() {
-        if x > best.1 {
-            best = (i, x);
-        }
-    }
-    best.0
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn frame(columns: &[(&str, &[Option<&str>])]) -> Frame {
+    pub(in crate::frame) fn frame(columns: &[(&str, &[Option<&str>])]) -> Frame {
         let column = |(name, cells): &(&str, &[Option<&str>])| {
             ((*name).to_owned(), cells.iter().copied().collect())
         };
         Frame::new(columns.iter().map(column).collect()).unwrap()
     }
 
-    fn animals() -> Frame {
+    pub(in crate::frame) fn animals() -> Frame {
         frame(&[
             ("id", &[Some("a1"), Some("a2"), Some("a3"), Some("a4"), Some("a5"), Some("a6")]),
             ("mass", &[Some("3.5"), Some("4.0"), None, Some("9.5"), Some("3.0"), Some("4.5")]),
@@ -380,8 +322,13 @@ mod tests {
         ])
     }
 
-    fn book() -> Codebook {
-        Codebook::fit(&animals(), &BTreeMap::new()).unwrap()
+    pub(in crate::frame) fn book() -> Codebook {
+        Codebook::fit(&animals(), &Kinds::new()).unwrap()
+    }
+
+    pub(in crate::frame) fn asked(pairs: &[(&str, &str)]) -> Result<Codebook, Error> {
+        let asked = pairs.iter().map(|(n, k)| ((*n).to_owned(), k.parse().unwrap()));
+        Codebook::fit(&animals(), &asked.collect())
     }
 
     #[test]
@@ -394,90 +341,29 @@ mod tests {
         assert_eq!(book.left_out[0].name, "id");
         let groups: Vec<Group> = book.groups().into_iter().map(|(g, _)| g).collect();
         assert_eq!(groups, [Group::Numbers, Group::Categories(3), Group::Bits]);
-    }
-
-    #[test]
-    fn a_table_goes_in_and_comes_back() {
-        let (book, frame) = (book(), animals());
-        let encoded = book.encode(&frame, Unknown::Refuse).unwrap();
-        let table = encoded.dataset.table();
-        assert_eq!((table.n_columns(), table.n_missing()), (3, 2));
-        // As a machine has it: one number, three entries, one bit.
-        let entries = Array2::from_shape_fn((6, 5), |(row, e)| match e {
-            0 => f64::from(table.at(row, 0)),
-            4 => f64::from(table.at(row, 2)),
-            k => f64::from(u8::from(table.at(row, 1) == (k - 1) as f32)),
-        });
-        let mut entries = entries;
-        entries[[2, 0]] = 0.0;
-        entries[[3, 4]] = 0.8;
-        let back = book.fill(&frame, entries.view()).unwrap();
-        assert_eq!(back.column("id"), frame.column("id"), "carried through");
-        assert_eq!(back.column("mass").unwrap().get(2), Some("4.9"));
-        assert_eq!(back.column("tame").unwrap().get(3), Some("yes"));
-        let cells = |name: &str| {
-            frame
-                .column(name)
-                .unwrap()
-                .iter()
-                .zip(back.column(name).unwrap().iter())
-                .filter(|(a, _)| a.is_some())
-                .all(|(a, b)| a == b)
-        };
-        assert!(["mass", "kind", "tame"].iter().all(|n| cells(n)), "{}", back.to_csv());
-        let drawn = book.decode(entries.view()).unwrap();
-        assert_eq!(drawn.names(), ["mass", "kind", "tame"]);
-    }
-
-    #[test]
-    fn columns_are_found_by_name() {
-        let book = book();
-        let other = frame(&[("tame", &[Some("no")]), ("kind", &[Some("dog")])]);
-        let encoded = book.encode(&other, Unknown::Refuse).unwrap();
-        assert_eq!(encoded.lacking, ["mass"]);
-        let table = encoded.dataset.table();
-        assert!(table.is_missing(0, 0));
-        assert_eq!((table.at(0, 1), table.at(0, 2)), (1.0, 0.0));
-    }
-
-    #[test]
-    fn what_is_unknown_is_named_or_missing() {
-        let book = book();
-        let level = frame(&[("kind", &[Some("cat"), Some("eel")])]);
-        let error = book.encode(&level, Unknown::Refuse).unwrap_err();
-        assert!(matches!(error, Error::UnknownLevel { row: 1, .. }), "{error}");
-        let encoded = book.encode(&level, Unknown::Missing).unwrap();
-        assert!(encoded.dataset.table().is_missing(1, 1));
-        let column = frame(&[("kind", &[Some("cat")]), ("size", &[Some("1")])]);
-        let error = book.encode(&column, Unknown::Refuse).unwrap_err();
-        assert!(matches!(error, Error::UnknownColumn { .. }), "{error}");
-        assert_eq!(book.encode(&column, Unknown::Missing).unwrap().passed_over, ["size"]);
-        let words = frame(&[("mass", &[Some("heavy")])]);
-        assert!(matches!(
-            book.encode(&words, Unknown::Refuse),
-            Err(Error::NoNumber { row: 0, .. })
-        ));
-        let none = frame(&[("size", &[Some("1")])]);
-        assert!(book.encode(&none, Unknown::Missing).is_err());
+        let entries = ["mass", "kind=cat", "kind=dog", "kind=owl", "tame=yes"];
+        assert_eq!(book.entry_names(), entries);
     }
 
     #[test]
     fn kinds_can_be_said() {
-        let asked = |pairs: &[(&str, Kind)]| {
-            Codebook::fit(&animals(), &pairs.iter().map(|(n, k)| ((*n).to_owned(), *k)).collect())
-        };
-        let book =
-            asked(&[("kind", Kind::Label), ("id", Kind::Categorical), ("tame", Kind::Ignore)])
-                .unwrap();
+        let book = asked(&[("kind", "label"), ("id", "categorical"), ("tame", "ignore")]).unwrap();
         let groups: Vec<Group> = book.groups().into_iter().map(|(g, _)| g).collect();
         assert_eq!(groups, [Group::Categories(6), Group::Numbers, Group::Label(3)]);
-        assert!(matches!(asked(&[("kind", Kind::Gaussian)]), Err(Error::NoNumber { row: 0, .. })));
-        assert!(matches!(
-            asked(&[("kind", Kind::Binary)]),
-            Err(Error::LevelCount { found: 3, .. })
-        ));
-        assert!(matches!(asked(&[("size", Kind::Binary)]), Err(Error::NoColumn { .. })));
-        let nothing = ["mass", "kind", "tame"].map(|n| (n, Kind::Ignore));
-        assert!(matches!(asked(&nothing), Err(Error::NothingToLearn { n_columns: 4 })));
+        assert_eq!(
+            asked(&[("mass", "gaussian:log")]).unwrap().columns[0].curve(),
+            Some(Curve::Log)
+        );
+        let error = |pairs: &[(&str, &str)]| asked(pairs).unwrap_err();
+        assert!(matches!(error(&[("kind", "gaussian")]), Error::NoNumber { .. }));
+        assert!(matches!(error(&[("kind", "binary")]), Error::LevelCount { found: 3, .. }));
+        assert!(matches!(error(&[("size", "binary")]), Error::NoColumn { .. }));
+        let two = error(&[("kind", "label"), ("tame", "label")]);
+        assert!(matches!(two, Error::TwoLabels { .. }));
+        for kind in ["ordinal", "counts", "binomial:9"] {
+            assert!(matches!(error(&[("mass", kind)]), Error::NoUnits { .. }), "{kind}");
+        }
+        let nothing = ["mass", "kind", "tame"].map(|n| (n, "ignore"));
+        assert!(matches!(error(&nothing), Error::NothingToLearn { .. }));
     }
 }

@@ -320,7 +320,8 @@ impl RowSink {
             column_names = table.names();
         }
         let labels = self.labels.map(labels::LabelSink::finish);
-        let content_hash = fingerprint(self.hash, &table, labels.as_ref());
+        let content_hash =
+            self.hash.finish_shape(table.n_rows(), table.n_columns(), labels.as_ref());
         let (notes, entries) = (facts.notes, self.entries);
         Ok(ReadRows { table, labels, column_names, content_hash, notes, entries })
     }
@@ -363,16 +364,6 @@ fn turn(
         rows.push(&values, None)?;
     }
     rows.finish(Facts { notes: facts.notes, ..Facts::default() })
-}
-
-fn fingerprint(mut hash: ContentHash, table: &Table, labels: Option<&Labels>) -> u64 {
-    hash.word(table.n_rows() as u64);
-    hash.word(table.n_columns() as u64);
-    if let Some(labels) = labels {
-        labels.values().iter().for_each(|&v| hash.word(u64::from(v)));
-        labels.names().unwrap_or_default().iter().for_each(|n| hash.text(n));
-    }
-    hash.finish()
 }
 
 /// The label that a number of a table is. From 2²⁴ on several whole numbers share one place in a

@@ -42,8 +42,8 @@ impl Estimator for MeanFieldPosterior {
         let graph = sampler.graph();
         let real = |l: &LayerId| graph.is_gaussian(*l) && !clamp.holds_layer(*l);
         let free: Vec<LayerId> = graph.layer_ids().filter(real).collect();
-        if !free.is_empty() {
-            // Means of real units have a spread, which depends on what each row holds.
+        if free.iter().any(|&l| !clamp.frees_layer(l)) {
+            // Means of real units have a spread, which here depends on what each row holds.
             free.iter().for_each(|l| x.layers[l.0].meaning = Meaning::Values);
             let machine = sampler.machine();
             let mut moments = Moments::zeros(machine);

@@ -12,6 +12,8 @@
 //! | trajectory tempering | [`ExactPosterior`] | [`TrajectoryTempered`] |
 //! | DBM | [`MeanFieldPosterior`] | [`Persistent`], [`Tempered`] or [`TrajectoryTempered`] |
 //! | general BM | [`ClampedGibbs`] | [`Persistent`], [`Tempered`] or [`TrajectoryTempered`] |
+//! | discriminative: $\ln p(y \mid v)$ | that of $v$ and $y$ | [`Conditional`]: the same given $v$ alone |
+//! | hybrid | that of $v$ and $y$ | [`Blend`] of [`Conditional`] and the rule's model side |
 //! | pseudo-likelihood, fully visible | [`ExactPosterior`] (the data itself) | [`PseudoLikelihood`] |
 //!
 //! Where values are missing, the units without them are free on the data side, as the hidden ones are: what is
@@ -21,6 +23,7 @@
 //! An estimator yields weighted particles, from which one function forms the moments of both
 //! sides. Only exact sums yield moments directly: their particles would be all states.
 
+mod conditional;
 mod contrastive;
 mod deferred;
 mod exact;
@@ -32,6 +35,7 @@ mod snapshot;
 mod tempered;
 mod trajectory;
 
+pub use conditional::{Blend, Conditional};
 pub use contrastive::Contrastive;
 pub use exact::{ExactModel, ExactPosterior};
 pub use gibbs::ClampedGibbs;

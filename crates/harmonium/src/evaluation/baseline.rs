@@ -59,6 +59,17 @@ impl Baselines {
         }
     }
 
+    /// The same with something added to the score of each row.
+    #[must_use]
+    pub fn shifted(self, by: &[f64], weights: &[f64]) -> Self {
+        let shift = |alone: Alone| {
+            let rows: Vec<f64> = alone.rows.iter().zip(by).map(|(r, s)| r + s).collect();
+            let (mean, std_error) = weighted_mean(&rows, weights);
+            Alone { mean, std_error, rows }
+        };
+        Self { independent: shift(self.independent), gaussian: self.gaussian.map(shift) }
+    }
+
     /// By how much the scores of the same rows are better than the best baseline.
     pub fn gain(&self, rows: &[f64], weights: &[f64]) -> Gain {
         let (alone, over) = self.best();

@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::machine::{FreeReals, LayerId, Machine, State, pair_energy};
-use crate::sampling::Clamp;
+use crate::sampling::{self, Clamp};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -18,24 +18,7 @@ use serde::Serialize;
 ///
 /// If clamp or state do not fit the machine, or Gaussian units have no density.
 pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
-    clamp.check(machine, x.n_rows())?;
-    let mut bounds: Vec<f64> = machine.energies(x)?.into_iter().map(|e| -e).collect();
-    for (row, bound) in bounds.iter_mut().enumerate() {
-        let finite = |l: &LayerId| !clamp.holds_layer(*l) && !machine.is_gaussian(*l);
-        for l in machine.layer_ids().filter(finite) {
-            let (layer, means) = (machine.layer(l), x.row(l, row));
-            let group = layer.units.group();
-            for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
-                let range = unit * group..(unit + 1) * group;
-                *bound += layer.units.entropy(&means[range.clone()], layer.own().piece(range));
-            }
-        }
-    }
-    // The entropy of a Gaussian, less what its spread adds to the energy: n/2.
-    for FreeReals { density, rows, .. } in machine.free_reals(clamp, x.n_rows())? {
-        rows.iter().for_each(|&row| bounds[row] += density.constant());
-    }
-    Ok(bounds)
+    sampling::bounds(machine, clamp, x)
 }
 
 /// The bound of a row, taken apart, in coordinates without offsets:

@@ -60,6 +60,17 @@ pub struct DbnLikelihood {
     pub estimates: Vec<f64>,
 }
 
+impl DbnLikelihood {
+    /// Adds something to the log-likelihood of each row, with its mean.
+    pub(crate) fn shift(&mut self, by: &[f64], mean: f64) {
+        for rows in [&mut self.bounds, &mut self.estimates] {
+            rows.iter_mut().zip(by).for_each(|(row, shift)| *row += shift);
+        }
+        self.bound += mean;
+        self.estimate += mean;
+    }
+}
+
 /// The bound and the importance-sampled estimate of each sample, with `n_draws` draws for each.
 /// Data that is drawn anew at each presentation is drawn once, always the same way.
 ///

@@ -92,6 +92,15 @@ pub struct Estimate {
     pub rows: Vec<f64>,
 }
 
+impl Estimate {
+    /// Adds something to the log-likelihood of each row, with its mean.
+    pub(crate) fn shift(&mut self, by: &[f64], mean: f64) {
+        self.rows.iter_mut().zip(by).for_each(|(row, shift)| *row += shift);
+        let Self { mean: middle, lower, upper, bound, bound_lower, .. } = self;
+        [middle, lower, upper, bound, bound_lower].into_iter().for_each(|x| *x += mean);
+    }
+}
+
 /// Puts the sums of the rows, each with its weight, and $\ln Z$ together.
 pub fn estimate(sums: &Sums, weights: &[f64], log_z: &LogPartition) -> Estimate {
     let total: f64 = weights.iter().sum();

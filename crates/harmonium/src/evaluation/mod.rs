@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub mod bound;
+pub mod class_scores;
 pub mod dbn;
 pub mod diagnose;
 pub mod diagnostics;
@@ -11,6 +12,7 @@ pub mod likelihood;
 pub mod log_partition;
 pub mod monitor;
 pub mod pseudo;
+pub mod ranking;
 pub mod row_sums;
 pub mod tracking;
 pub mod two_sample;

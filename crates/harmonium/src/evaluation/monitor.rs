@@ -83,11 +83,20 @@ impl Metric for Monitor<'_> {
 struct Looked<'d> {
     data: &'d Dataset,
     feed: OnceLock<Feed<'d>>,
+    /// See [`Dataset::log_slopes`].
+    log_slopes: Option<Vec<f64>>,
 }
 
 impl<'d> Looked<'d> {
     fn new(data: &'d Dataset) -> Self {
-        Self { data, feed: OnceLock::new() }
+        Self { data, feed: OnceLock::new(), log_slopes: data.log_slopes() }
+    }
+
+    /// Log-densities of rows in the units of the data.
+    fn in_units(&self, rows: &[usize], logs: &mut [f64]) {
+        if let Some(slopes) = &self.log_slopes {
+            logs.iter_mut().zip(rows).for_each(|(log, &row)| *log += slopes[row]);
+        }
     }
 
     fn feed(&self, machine: &Machine) -> Result<&Feed<'d>, Error> {
@@ -356,6 +365,7 @@ impl<'d> Monitor<'d> {
                 let batch = alike(feed, rows);
                 logs.extend(exact::log_sums(machine, batch.clamp(), &batch.to_state(machine)?)?);
             }
+            data.in_units(&data.chosen(), &mut logs);
             let (mean, error) = mean_of(&logs);
             found.push(Measurement {
                 name: MetricName::LogLikelihood(on),
@@ -408,6 +418,9 @@ impl<'d> Monitor<'d> {
                 Err(error) => return Err(error),
             }
         }
+        if let Some(logs) = &mut look.pseudo {
+            data.in_units(&chosen, logs);
+        }
         Ok(look)
     }
 }
@@ -440,8 +453,8 @@ fn free_energies(sampler: &Sampler, x: &State) -> Result<Vec<f64>, Error> {
     energies(machine, &clamp, &x)
 }
 
-/// The logarithm of the sum over what is free in each row that is tracked, and whether it is the sum itself or
-/// its variational bound.
+/// The logarithm of the sum over what is free in each row that is tracked, in the units of the data, and whether it
+/// is the sum itself or its variational bound.
 fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Error> {
     let machine = sampler.machine();
     let feed = data.feed(machine)?;
@@ -463,6 +476,7 @@ fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Er
             is_exact &= posterior_factorises(machine, clamp);
         }
     }
+    data.in_units(&data.tracked(), &mut logs);
     Ok((logs, is_exact))
 }
 

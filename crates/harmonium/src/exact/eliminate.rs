@@ -5,11 +5,10 @@
 
 use super::conditional::Query;
 use crate::error::Error;
-use crate::graph::{self, BucketTree, Node, Pairwise};
+use crate::graph::{self, BucketTree, Pairwise, Values};
 use crate::machine::{Clamp, Machine, State, Weights};
 use crate::progress::Listener;
 use harmonium_kernels::random::{Site, Stream};
-use rayon::prelude::*;
 
 /// Binary logarithm of the entries that a table may have: half a gigabyte.
 const MOST_ENTRIES: f64 = 26.0;
@@ -17,8 +16,6 @@ const MOST_ENTRIES: f64 = 26.0;
 const WORTH_LOG2: f64 = 4.0;
 /// Most free units of a row: what is known of each takes about a kilobyte.
 const MOST_UNITS: usize = 1 << 22;
-/// Rows whose samples are drawn together.
-const TOGETHER: usize = 256;
 
 /// The order in which the free units of a row are summed out, and its tables, unless the graph is
 /// such that an enumeration of two to the power of `enumerated` terms is as good. Seeking an order takes
@@ -65,13 +62,19 @@ fn width_of_dense(machine: &Machine, free: &[usize]) -> usize {
     widths.max().unwrap_or(0)
 }
 
-/// Bytes of the tables that a question needs.
-pub(super) fn bytes(tree: &BucketTree, query: Query) -> f64 {
-    match query {
-        Query::LogSum => tree.bytes_of_sum(),
-        Query::Means => tree.bytes_of_marginals(),
-        Query::Samples => tree.bytes_of_samples(),
-    }
+/// What a question takes: binary logarithm of its terms, and bytes of its tables. Where tables that a question
+/// needs twice do not fit into the usual share of the memory, they are made twice.
+pub(super) fn cost(tree: &BucketTree, query: Query) -> (f64, f64) {
+    let budget = graph::Elimination::usual_budget();
+    let pieces = match query {
+        Query::LogSum => return (tree.log2_terms(), tree.bytes_of_sum()),
+        Query::Means => tree.marginals_within(budget),
+        Query::Samples => tree.samples_within(budget),
+    };
+    let Some(pieces) = pieces else { return (tree.log2_terms(), f64::INFINITY) };
+    // Marginals go through all buckets once more, and sum what they find there.
+    let again = if query == Query::Means { 3.0 * tree.log2_terms().exp2() } else { 0.0 };
+    ((pieces.log2_terms().exp2() + again).log2(), pieces.bytes())
 }
 
 /// $\ln\sum e^{-E}$ over the free units of a row; `machine` has zero offsets.
@@ -116,58 +119,18 @@ pub(super) fn draw(
 ) -> Result<(), Error> {
     let graph = Pairwise::of_folded(machine, clamp, x, row)?;
     let elimination = graph::Elimination::new(&graph, tree);
-    let tables = elimination.tables(listener)?;
-    machine.check_finite("the logarithm of a sum over all states", tables.log_sum())?;
     let stream = stream.fork(2);
-    for some in drawn.chunks(TOGETHER) {
-        let one = |&of: &usize| {
-            let mut states = vec![0; graph.nodes().len()];
-            tables.sample_into(|node| stream.uniform(Site::new(of, 0, 0), node), &mut states);
-            let mut values = Values::new(machine, x, row);
-            for (node, &chosen) in graph.nodes().iter().zip(&states) {
-                values.set(node, |state| f64::from(u8::from(state == chosen)));
-            }
-            values.layers
-        };
-        let made: Vec<Vec<Vec<f64>>> = some.par_iter().map(one).collect();
-        for (&of, layers) in some.iter().zip(&made) {
-            for (l, values) in machine.layer_ids().zip(layers) {
-                samples.set_row(l, of, values)?;
-            }
+    let uniform = |k: usize, node: usize| stream.uniform(Site::new(drawn[k], 0, 0), node);
+    let take = |k: usize, states: &[u32]| {
+        let mut values = Values::new(machine, x, row);
+        for (node, &chosen) in graph.nodes().iter().zip(states) {
+            values.set(node, |state| f64::from(u8::from(state == chosen as usize)));
         }
-        if listener.cancelled() {
-            let (done, total) = (0, drawn.len() as u64);
-            return Err(Error::Cancelled { what: "exact samples".into(), done, total });
-        }
-    }
-    Ok(())
-}
-
-/// The values of all layers in a row, of which free units are set one by one.
-struct Values {
-    layers: Vec<Vec<f64>>,
-    /// What each state of a unit is, entry by entry, for each layer.
-    states: Vec<Vec<Vec<f64>>>,
-}
-
-impl Values {
-    fn new(machine: &Machine, x: &State, row: usize) -> Self {
-        let states = |l| machine.layer(l).units.configurations().map_or(Vec::new(), |c| c.0);
-        Self {
-            layers: machine.layer_ids().map(|l| x.row(l, row).to_vec()).collect(),
-            states: machine.layer_ids().map(states).collect(),
-        }
-    }
-
-    /// Sets a unit to the mean of its states, each of them weighted.
-    fn set(&mut self, node: &Node, weight: impl Fn(usize) -> f64) {
-        let states = &self.states[node.layer.0];
-        let group = states[0].len();
-        let entries = &mut self.layers[node.layer.0][node.unit * group..(node.unit + 1) * group];
-        for (k, entry) in entries.iter_mut().enumerate() {
-            *entry = states.iter().enumerate().map(|(s, x)| weight(s) * x[k]).sum();
-        }
-    }
+        let layers = machine.layer_ids().zip(&values.layers);
+        layers.into_iter().try_for_each(|(l, values)| samples.set_row(l, drawn[k], values))
+    };
+    let log_sum = elimination.samples(drawn.len(), uniform, take, listener)?;
+    machine.check_finite("the logarithm of a sum over all states", log_sum).map(drop)
 }
 
 #[cfg(test)]

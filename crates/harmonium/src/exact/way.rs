@@ -67,11 +67,7 @@ impl Way {
     pub(super) fn log2_work(&self, query: Query) -> f64 {
         match self {
             Self::Enumerate { log2_terms } => *log2_terms,
-            Self::Eliminate(tree) => {
-                // Marginals go through all buckets once more, and sum what they find there.
-                let again = if query == Query::Means { 2.0 } else { 0.0 };
-                (tree.log2_terms() + again - ELIMINATED_LOG2).max(0.0)
-            }
+            Self::Eliminate(tree) => (eliminate::cost(tree, query).0 - ELIMINATED_LOG2).max(0.0),
         }
     }
 
@@ -79,7 +75,7 @@ impl Way {
     pub(super) fn bytes(&self, query: Query) -> f64 {
         match self {
             Self::Enumerate { .. } => 0.0,
-            Self::Eliminate(tree) => eliminate::bytes(tree, query),
+            Self::Eliminate(tree) => eliminate::cost(tree, query).1,
         }
     }
 }

@@ -20,6 +20,15 @@ pub(super) enum Form {
     Logs,
 }
 
+/// What becomes of the states of a node when it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// Their sum.
+    Sum,
+    /// The largest.
+    Max,
+}
+
 /// A factor of a bucket.
 pub(super) struct Factor<'a> {
     pub(super) values: &'a [f64],
@@ -118,36 +127,32 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// $\sum_s w_s$, or its logarithm, of each entry.
-    pub(super) fn sums_into(&self, sums: &mut [f64]) {
-        let sum = |(piece, sums): (usize, &mut [f64])| {
+    /// $\sum_s w_s$ or $\max_s w_s$, or its logarithm, of each entry.
+    pub(super) fn fold_into(&self, fold: Fold, out: &mut [f64]) {
+        let of_piece = |(piece, out): (usize, &mut [f64])| {
             let mut weights = vec![0.0; self.n_states * self.piece];
             self.weights_into(piece, &mut weights);
-            self.sum_states(&weights, sums);
+            self.fold_states(fold, &weights, out);
         };
         if self.n_pieces == 1 {
-            sum((0, sums));
+            of_piece((0, out));
         } else {
-            sums.par_chunks_mut(self.piece).enumerate().for_each(sum);
+            out.par_chunks_mut(self.piece).enumerate().for_each(of_piece);
         }
     }
 
-    fn sum_states(&self, weights: &[f64], sums: &mut [f64]) {
+    fn fold_states(&self, fold: Fold, weights: &[f64], out: &mut [f64]) {
         let (first, rest) = weights.split_at(self.piece);
-        sums.copy_from_slice(first);
-        match self.form {
-            Form::Plain => {
-                for more in rest.chunks_exact(self.piece) {
-                    sums.iter_mut().zip(more).for_each(|(s, w)| *s += w);
-                }
-            }
-            Form::Logs => {
-                for more in rest.chunks_exact(self.piece) {
-                    sums.iter_mut().zip(more).for_each(|(s, w)| {
-                        let most = s.max(*w);
-                        *s = most + (s.min(*w) - most).exp().ln_1p();
-                    });
-                }
+        out.copy_from_slice(first);
+        for more in rest.chunks_exact(self.piece) {
+            let pairs = out.iter_mut().zip(more);
+            match (fold, self.form) {
+                (Fold::Max, _) => pairs.for_each(|(o, w)| *o = o.max(*w)),
+                (Fold::Sum, Form::Plain) => pairs.for_each(|(o, w)| *o += w),
+                (Fold::Sum, Form::Logs) => pairs.for_each(|(o, w)| {
+                    let most = o.max(*w);
+                    *o = most + (o.min(*w) - most).exp().ln_1p();
+                }),
             }
         }
     }
@@ -161,7 +166,7 @@ impl<'a> Bucket<'a> {
             let mut weights = vec![0.0; self.n_states * self.piece];
             let mut sums = vec![0.0; self.piece];
             self.weights_into(piece, &mut weights);
-            self.sum_states(&weights, &mut sums);
+            self.fold_states(Fold::Sum, &weights, &mut sums);
             let seen = &seen[piece * self.piece..(piece + 1) * self.piece];
             for weights in weights.chunks_exact_mut(self.piece) {
                 for ((w, s), p) in weights.iter_mut().zip(&sums).zip(seen) {

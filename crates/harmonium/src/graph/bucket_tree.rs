@@ -4,14 +4,27 @@
 //! go, its parent, takes the table up when it is summed out itself; so the nodes are a forest, and each
 //! bucket $\{u\} \cup N_u$ holds what its children left over (bucket elimination: Dechter, Artificial
 //! Intelligence 113, 1999).
+//!
+//! Large tables over the same nodes, as all units of one side of an RBM leave them, are multiplied one into
+//! the other instead: a node that sees exactly what the next one will see gives its table to that one, and one
+//! table is there at a time where there would be hundreds.
 
 use super::{Order, Pairwise};
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// Entries of a table from which on it is given to the next node that leaves one over the same nodes.
+const LARGE: f64 = 1024.0;
+/// Binary logarithm of the entries of tables up to which it is said what they would take.
+const SURVEYED: f64 = 1000.0;
 
 /// An order of elimination with its tables, before any of them is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketTree {
     pub(super) order: Order,
     pub(super) n_states: Vec<usize>,
+    /// For each node the one that takes up its table.
+    pub(super) parents: Vec<Option<usize>>,
     /// For each node those whose tables it takes up.
     pub(super) children: Vec<Vec<usize>>,
     bytes_of_sum: f64,
@@ -27,16 +40,54 @@ impl BucketTree {
         Some(Self::new(order, n_states))
     }
 
+    /// The same, or an error that says how large the tables would be.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooWide`] with the size of the largest table.
+    pub fn narrower(graph: &Pairwise, most_log2: f64) -> Result<Self, Error> {
+        if let Some(tree) = Self::narrow(graph, most_log2) {
+            return Ok(tree);
+        }
+        let wide = Self::narrow(graph, SURVEYED);
+        let entries = |tree: &Self| {
+            tree.order.nodes.iter().map(|&u| tree.n_entries(u).log2()).fold(0.0, f64::max)
+        };
+        let least = graph.nodes().iter().map(|n| n.n_states() as f64).fold(f64::INFINITY, f64::min);
+        let bound = || graph.topology().least_width() as f64 * least.log2();
+        let log2_entries = wide.as_ref().map_or_else(bound, entries).max(most_log2);
+        Err(Error::TooWide {
+            n_units: graph.nodes().len(),
+            log2_entries,
+            at_least: wide.is_none(),
+            bytes: 8.0 * log2_entries.exp2(),
+            limit: most_log2,
+        })
+    }
+
     /// The tree of an order.
     pub fn new(order: Order, n_states: Vec<usize>) -> Self {
+        let mut parents: Vec<Option<usize>> =
+            order.seen.iter().map(|seen| seen.first().copied()).collect();
+        // The last node so far that left a large table over some nodes.
+        let mut last: BTreeMap<&[usize], usize> = BTreeMap::new();
+        for &node in &order.nodes {
+            let seen = &order.seen[node][..];
+            let entries: f64 = seen.iter().map(|&v| n_states[v] as f64).product();
+            if entries >= LARGE
+                && let Some(before) = last.insert(seen, node)
+            {
+                parents[before] = Some(node);
+            }
+        }
         let mut children = vec![Vec::new(); order.nodes.len()];
         for &node in &order.nodes {
-            if let Some(&parent) = order.seen[node].first() {
+            if let Some(parent) = parents[node] {
                 children[parent].push(node);
             }
         }
         let mut tree =
-            Self { order, n_states, children, bytes_of_sum: 0.0, bytes_of_marginals: 0.0 };
+            Self { order, n_states, parents, children, bytes_of_sum: 0.0, bytes_of_marginals: 0.0 };
         tree.count_bytes();
         tree
     }
@@ -56,12 +107,12 @@ impl BucketTree {
         self.bytes_of_sum
     }
 
-    /// Bytes of all tables that samples need, kept together.
+    /// Bytes of all tables that samples and the most probable state need, if all of them are kept.
     pub fn bytes_of_samples(&self) -> f64 {
         self.order.nodes.iter().map(|&u| self.bytes(u)).sum::<f64>() + self.bytes_of_sum
     }
 
-    /// Bytes of the tables of [`marginals`](super::Elimination::marginals).
+    /// Bytes of the tables of [`marginals`](super::Elimination::marginals), if all of them are kept.
     pub fn bytes_of_marginals(&self) -> f64 {
         self.bytes_of_marginals
     }
@@ -71,7 +122,18 @@ impl BucketTree {
         self.order.seen[node].iter().map(|&v| self.n_states[v] as f64).product()
     }
 
-    fn bytes(&self, node: usize) -> f64 {
+    /// Terms of the table that a node leaves.
+    pub(super) fn n_terms(&self, node: usize) -> f64 {
+        self.n_entries(node) * self.n_states[node] as f64
+    }
+
+    /// The nodes of the table that a child left, without the one that takes it up.
+    pub(super) fn rest_of(&self, child: usize, node: usize) -> &[usize] {
+        let seen = &self.order.seen[child][..];
+        if seen[0] == node { &seen[1..] } else { seen }
+    }
+
+    pub(super) fn bytes(&self, node: usize) -> f64 {
         8.0 * self.n_entries(node)
     }
 

@@ -9,17 +9,24 @@
 
 mod bucket;
 mod bucket_tree;
+mod downwards;
 mod elimination;
 mod neighbours;
 mod order;
+mod pieces;
+mod table;
 mod topology;
+mod values;
 
 pub use bucket_tree::BucketTree;
-pub use elimination::{Elimination, Marginals, Tables};
+pub use downwards::Marginals;
+pub use elimination::Elimination;
 pub use order::Order;
+pub use pieces::Pieces;
 pub use topology::{Link, Topology, colours};
 
 pub(crate) use neighbours::{Neighbours, SHARED};
+pub(crate) use values::Values;
 
 use crate::error::Error;
 use crate::machine::{Clamp, LayerId, Machine, State};
@@ -121,6 +128,14 @@ impl Pairwise {
         match &edge.pair {
             Pair::Product(w) => w * a.values[s] * b.values[t],
             Pair::Table(logs) => logs[s * b.n_states() + t],
+        }
+    }
+
+    /// Whether $g$ of an edge is anything but zero.
+    pub fn is_coupled(&self, edge: &Edge) -> bool {
+        match &edge.pair {
+            Pair::Product(w) => *w != 0.0,
+            Pair::Table(logs) => logs.iter().any(|g| *g != 0.0),
         }
     }
 
@@ -251,9 +266,5 @@ impl Parts {
 }
 
 fn endless(layer: &str) -> Error {
-    Error::Topology {
-        model: "a graph of units with finitely many states",
-        expected: "discrete units wherever nothing is held",
-        found: format!("free units of layer `{layer}` are real"),
-    }
+    Error::RealUnits { layer: layer.into() }
 }

@@ -261,4 +261,26 @@ impl Machine {
         }
         Ok(machine)
     }
+
+    /// The machine at inverse temperature $\beta$: its energy times $\beta$.
+    ///
+    /// # Errors
+    ///
+    /// If $\beta$ is not positive and finite, or a parameter leaves the numbers.
+    pub fn scaled(&self, beta: f64) -> Result<Self, Error> {
+        if !(beta > 0.0 && beta.is_finite()) {
+            let (name, value) = ("beta", beta.to_string());
+            return Err(Error::Setting { name, value, range: "positive and finite" });
+        }
+        let mut machine = self.clone();
+        machine.constant *= beta;
+        for layer in &mut machine.layers {
+            layer.bias.iter_mut().chain(&mut layer.own).for_each(|x| *x *= beta);
+        }
+        for c in &mut machine.couplings {
+            c.weights.entries_mut().iter_mut().for_each(|w| *w *= beta);
+        }
+        machine.check_finite("a parameter at that temperature", machine.largest_parameter())?;
+        Ok(machine)
+    }
 }

@@ -145,6 +145,45 @@ impl Batch {
         &self.clamp
     }
 
+    /// Gives every sample the same class in the layer of labels `l`.
+    pub(crate) fn set_class(&mut self, l: LayerId, class: usize) {
+        let n_rows = self.n_rows();
+        if let Some(i) = self.visible.iter().position(|v| *v == l) {
+            let bits = self.bits_of(i);
+            bits.clear();
+            (0..n_rows).for_each(|_| bits.push_row(|k| k == class));
+        }
+    }
+
+    /// Writes the values of a row in single precision, the visible layers side by side; 0 for layers that
+    /// the samples lack.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row, or `out` is not as long as all visible layers.
+    pub(crate) fn row_into(&self, row: usize, out: &mut [f32]) {
+        let mut rest = out;
+        for (layer, &len) in self.layers.iter().zip(&self.lens) {
+            let (these, others) = rest.split_at_mut(len);
+            rest = others;
+            match layer {
+                LayerRows::Numbers(numbers) => {
+                    let numbers = &numbers[row * len..(row + 1) * len];
+                    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+                    these.iter_mut().zip(numbers).for_each(|(o, x)| *o = *x as f32);
+                }
+                LayerRows::Bits(bits) => {
+                    let words = bits.row(row);
+                    for (k, o) in these.iter_mut().enumerate() {
+                        *o = (words[k / 64] >> (k % 64) & 1) as f32;
+                    }
+                }
+                LayerRows::Absent => these.fill(0.0),
+            }
+        }
+        assert!(rest.is_empty(), "row_into: a place for each entry");
+    }
+
     /// A state with these visible values, and everything else at its neutral mean.
     ///
     /// # Errors

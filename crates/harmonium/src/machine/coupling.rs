@@ -70,6 +70,15 @@ impl Matrix {
     pub fn row(&self, row: usize) -> &[f64] {
         &self.data[row * self.n_columns..(row + 1) * self.n_columns]
     }
+
+    /// All entries, row by row.
+    pub fn entries(&self) -> &[f64] {
+        &self.data
+    }
+
+    pub(crate) fn entries_mut(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
 }
 
 /// A symmetric matrix with nothing on its diagonal: only the entries above it are stored, so an

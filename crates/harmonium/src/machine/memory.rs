@@ -23,6 +23,11 @@ pub(crate) fn fits_memory(bytes: f64) -> bool {
     bytes <= available()
 }
 
+/// This share of the bytes that the computer has.
+pub(crate) fn share_of_memory(share: f64) -> f64 {
+    share * available()
+}
+
 /// Numbers from which on it is asked first whether there is room for them: 128 megabytes.
 const MANY: usize = 1 << 24;
 

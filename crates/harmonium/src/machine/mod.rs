@@ -30,7 +30,7 @@ pub use state::State;
 
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
-pub(crate) use memory::{MOST_STEPS, check_memory, filled, fits_memory};
+pub(crate) use memory::{MOST_STEPS, check_memory, filled, fits_memory, share_of_memory};
 pub(crate) use reals::FreeReals;
 pub(crate) use state::{LayerState, Meaning};
 

@@ -10,6 +10,7 @@
 //! | few terms (small machines, few missing cells) | by enumeration or elimination | `exact` |
 //! | deep machines, hidden lateral couplings | its variational bound by mean field, class by class | `mean-field` |
 //! | the same, if asked for | annealed from mean field to the posterior and back, with its error | `ais` |
+//! | feed-forward net | what it was trained for | `network` |
 //! | deep belief network | by sums over all layers if they are few, else $E_q[p(y \mid h_{L-1})]$ over draws of the recognition distribution | `exact`, `recognition` |
 //!
 //! Larochelle & Bengio 2008 (RBM); Salakhutdinov & Hinton 2009 (DBM); Hinton, Osindero & Teh 2006 (DBN).
@@ -38,21 +39,23 @@ use super::sample::array;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::bound;
+use crate::evaluation::class_scores::ClassScores;
 use crate::evaluation::dbn;
 use crate::evaluation::error_rate::ErrorRate;
 use crate::evaluation::row_sums::{self, RowWork, Sums};
 use crate::exact::{self, Budget};
 use crate::machine::{Batch, Clamp, LayerId, Machine, State, check_memory};
-use crate::models::{Body, Dbn};
+use crate::models::{Body, Dbn, Network, Target};
+use crate::network::{Answers, NetworkRows};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::{ClassSums, MeanField, Sampler, normalise};
-use crate::schema::Feed;
+use crate::schema::{Feed, Schema};
 use harmonium_data::{Dataset, Labels};
 use ndarray::Array2;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows looked at together.
@@ -61,7 +64,7 @@ const ROWS: usize = 256;
 const DRAWS: u64 = 302;
 
 /// How $p(y \mid v)$ is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ClassMethod {
@@ -77,6 +80,8 @@ pub enum ClassMethod {
     Ais,
     /// By draws of the recognition distribution of a deep belief network.
     Recognition,
+    /// By a feed-forward net.
+    Network,
 }
 
 impl fmt::Display for ClassMethod {
@@ -87,6 +92,7 @@ impl fmt::Display for ClassMethod {
             Self::MeanField => "mean-field",
             Self::Ais => "ais",
             Self::Recognition => "recognition",
+            Self::Network => "network",
         })
     }
 }
@@ -124,6 +130,8 @@ pub struct Classified {
     pub predicted: Vec<usize>,
     /// How the predictions agree with the labels of the data, where it has any.
     pub errors: Option<ErrorRate>,
+    /// How the probabilities agree with them.
+    pub scores: Option<ClassScores>,
 }
 
 impl Classified {
@@ -174,12 +182,17 @@ impl Model {
                 RowClasses { machine, labels, feed: &feed }.find(classifying, listener)?
             }
             Body::Dbn(dbn) => of_dbn(dbn, &bare, classifying, listener)?,
+            Body::Network(network) => {
+                let schema = self.schema(&bare)?;
+                of_network(network, &schema, &bare, classifying, listener)?
+            }
         };
         let best =
             |row: &[f64]| (0..q).fold(0, |best, y| if row[y] > row[best] { y } else { best });
         let predicted: Vec<usize> = found.probabilities.chunks_exact(q).map(best).collect();
         let weights: Vec<f64> = (0..n).map(|row| data.weight(row)).collect();
-        let errors = known.map(|known| ErrorRate::new(&known, &predicted, &weights, q));
+        let errors = known.as_ref().map(|known| ErrorRate::new(known, &predicted, &weights, q));
+        let scores = known.map(|known| ClassScores::new(&known, &found.probabilities, &weights, q));
         Ok(Classified {
             method: found.method,
             classes,
@@ -187,6 +200,7 @@ impl Model {
             std_errors: found.std_errors.map(|errors| array(n, q, errors)),
             predicted,
             errors,
+            scores,
         })
     }
 
@@ -196,10 +210,13 @@ impl Model {
     ///
     /// If the model has learned no labels.
     pub fn class_names(&self) -> Result<Vec<String>, Error> {
-        let Some(labels) = self.labels() else {
-            return Err(Error::NoLabels);
+        let n = match (&self.body, self.labels()) {
+            (Body::Network(network), _) if network.target() == Target::Classes => {
+                network.n_outputs()
+            }
+            (_, Some(labels)) => self.top()?.layer(labels).len(),
+            _ => return Err(Error::NoLabels),
         };
-        let n = self.top().layer(labels).len();
         let known = &self.about.data.classes;
         if known.len() == n {
             return Ok(known.clone());
@@ -241,6 +258,7 @@ impl RowClasses<'_> {
         let method = match classifying.method {
             ClassMethod::Auto if closed.is_some() || self.affords_exact()? => ClassMethod::Exact,
             ClassMethod::Auto => ClassMethod::MeanField,
+            ClassMethod::Network => return Err(no_net()),
             ClassMethod::Recognition => {
                 return Err(Error::Topology {
                     model: "classes by recognition",
@@ -407,6 +425,7 @@ fn of_dbn(
             let method = ClassMethod::Recognition;
             Found { method, probabilities: found.means, std_errors: found.std_errors }
         }
+        ClassMethod::Network => return Err(no_net()),
         ClassMethod::MeanField | ClassMethod::Ais => {
             return Err(Error::Topology {
                 model: "these classes",
@@ -417,4 +436,36 @@ fn of_dbn(
     };
     tell(listener, "classes", n, n)?;
     Ok(found)
+}
+
+/// Classes by a net.
+fn of_network(
+    network: &Network,
+    schema: &Schema,
+    data: &Dataset,
+    classifying: &Classifying,
+    listener: &mut dyn Listener,
+) -> Result<Found, Error> {
+    let method = ClassMethod::Network;
+    if !matches!(classifying.method, ClassMethod::Auto | ClassMethod::Network) {
+        return Err(Error::Topology {
+            model: "these classes",
+            expected: "a machine or a deep belief network",
+            found: format!(
+                "found `{}` for a feed-forward net; leave the method out",
+                classifying.method
+            ),
+        });
+    }
+    let rows = NetworkRows::new(network, schema, data, None, listener)?;
+    let probabilities = Answers::of(network, &rows, listener)?.values;
+    Ok(Found { method, probabilities, std_errors: None })
+}
+
+fn no_net() -> Error {
+    Error::Topology {
+        model: "classes by a net",
+        expected: "a model that `harmonium finetune` has made",
+        found: "found another; leave the method out".into(),
+    }
 }

@@ -24,6 +24,7 @@ use crate::sampling::Sampler;
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
 
 /// Rows looked at together.
 const ROWS: usize = 512;
@@ -31,7 +32,8 @@ const ROWS: usize = 512;
 const MOST_LOOKED_AT: usize = 1000;
 
 /// How means are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Filling {
     /// Exactly where that is affordable, else by Gibbs sampling.
     #[default]
@@ -147,6 +149,7 @@ impl Model {
                 expected: "a machine, or a deep belief network with labels to be found",
                 found: "found a deep belief network without labels, or a mask".into(),
             }),
+            Body::Network(_) => Err(Error::NoDistribution),
         }
     }
 
@@ -189,7 +192,9 @@ impl Model {
         let (method, verdict) = match found.method {
             ClassMethod::MeanField => (Found::MeanField, Verdict::Unknown),
             ClassMethod::Ais => (Found::Annealed, Verdict::Unknown),
-            ClassMethod::Recognition => (Found::Recognition, Verdict::Unknown),
+            ClassMethod::Recognition | ClassMethod::Network => {
+                (Found::Recognition, Verdict::Unknown)
+            }
             ClassMethod::Auto | ClassMethod::Exact => (Found::Exact, Verdict::Exact),
         };
         let unknown = if method == Found::Exact { 0.0 } else { f64::NAN };
@@ -232,7 +237,7 @@ impl Given<'_> {
     ) -> Result<Completed, Error> {
         completing.check()?;
         let (held, clamp) = self.held()?;
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         let sets = exact::equal_rows(machine, &clamp, &held);
         let firsts: Vec<usize> = sets.iter().map(|rows| rows[0]).collect();
         let (exactly, by_chains) = split(machine, (&held, &clamp), &firsts, completing)?;

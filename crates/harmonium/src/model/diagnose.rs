@@ -55,7 +55,7 @@ impl Model {
         diagnosing: &Diagnosing,
         listener: &mut dyn Listener,
     ) -> Result<Diagnosis, Error> {
-        let machine = self.top();
+        let machine = self.top()?;
         check_cost(machine, diagnosing.chains, diagnosing.sweeps)?;
         let sampler =
             |default| Sampler::new(machine.clone(), arithmetic(diagnosing.arithmetic, default));
@@ -103,7 +103,7 @@ impl Model {
         asked: Option<Arithmetic>,
         listener: &mut dyn Listener,
     ) -> Result<Vec<Scalar>, Error> {
-        let machine = self.top();
+        let machine = self.top()?;
         let affordable = work / ((2 * QUICK_CHAINS) as f64 * machine.n_parameters() as f64);
         if affordable < QUICK_SWEEPS.0 {
             return Ok(Vec::new());
@@ -119,12 +119,12 @@ impl Model {
     }
 
     fn whole_rows<'d>(&self, data: &'d Dataset) -> Result<Feed<'d>, Error> {
-        Feed::new(self.top(), &self.schema(data)?, data)?.without_holes()
+        Feed::new(self.top()?, &self.schema(data)?, data)?.without_holes()
     }
 
     /// The data as the units see it.
     fn seen(&self, data: &Dataset, layers: &[LayerId]) -> Result<Samples, Error> {
-        let (machine, feed) = (self.top(), self.whole_rows(data)?);
+        let (machine, feed) = (self.top()?, self.whole_rows(data)?);
         let state = |rows| feed.batch(rows, Stream::new(0)).to_state(machine);
         samples(machine, layers, pieces(data.n_rows(), ROWS).map(state))
     }

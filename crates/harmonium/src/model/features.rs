@@ -1,6 +1,6 @@
 //! Features: the means of the hidden units for each row, exactly where their posterior factorises, by
 //! mean field elsewhere (missing cells included), by the recognition distribution in a deep belief
-//! network, which takes whole rows.
+//! network, which takes whole rows. Of a feed-forward net: the values of its hidden units.
 
 use super::sample::array;
 use super::{arithmetic, pieces};
@@ -8,6 +8,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Batch, LayerId, Role};
 use crate::models::{Body, Dbn};
+use crate::network::{NetworkRows, hidden_values};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
 use crate::run::Model;
@@ -33,6 +34,8 @@ pub struct Extracting {
 pub struct Features {
     /// The means, the hidden layers side by side.
     pub values: Array2<f64>,
+    /// What the columns are called: the layer and the number of the unit, from 0.
+    pub names: Vec<String>,
     /// FeatureRows for which mean field had not converged.
     pub unconverged: usize,
 }
@@ -61,7 +64,7 @@ impl Model {
         let layers = self.hidden_layers(extracting.layer.as_deref())?;
         let arithmetic = arithmetic(extracting.arithmetic, Arithmetic::F32);
         let hidden = self.body.hidden();
-        let n_columns = layers.iter().map(|&l| hidden[l].len()).sum();
+        let n_columns = layers.iter().map(|&l| hidden[l].len).sum();
         let mut features = FeatureRows::default();
         match &self.body {
             Body::Machine(machine) => {
@@ -81,14 +84,24 @@ impl Model {
                     features.add_dbn(&sampler, &sums, x, &layers)
                 })?;
             }
+            Body::Network(network) => {
+                let schema = self.schema(data)?;
+                let rows = NetworkRows::new(network, &schema, data, None, listener)?;
+                features.values = hidden_values(network, &rows, &layers, listener)?;
+            }
         }
         let FeatureRows { values, unconverged } = features;
-        Ok(Features { values: array(data.n_rows(), n_columns, values), unconverged })
+        let of_layer = |&l: &usize| {
+            let (name, len) = (hidden[l].name.to_owned(), hidden[l].len);
+            (0..len).map(move |unit| format!("{name}.{unit}"))
+        };
+        let names = layers.iter().flat_map(of_layer).collect();
+        Ok(Features { values: array(data.n_rows(), n_columns, values), names, unconverged })
     }
 
     /// The places of the hidden layers named among all of them.
     fn hidden_layers(&self, name: Option<&str>) -> Result<Vec<usize>, Error> {
-        let names: Vec<&str> = self.body.hidden().iter().map(|l| l.name.as_str()).collect();
+        let names: Vec<&str> = self.body.hidden().iter().map(|l| l.name).collect();
         let all = (0..names.len()).filter(|&l| name.is_none_or(|name| names[l] == name));
         let chosen: Vec<usize> = all.collect();
         if chosen.is_empty() {

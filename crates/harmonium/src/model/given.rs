@@ -40,6 +40,7 @@ impl Model {
         observed: Option<ArrayView2<'_, bool>>,
     ) -> Result<Given<'_>, Error> {
         let Body::Machine(machine) = &self.body else {
+            self.top()?;
             return Err(Error::Topology {
                 model: "sampling with part of a sample given",
                 expected: "a machine whose visible units can be held",
@@ -77,6 +78,7 @@ impl Model {
                 machine.visible_layers().into_iter().find(|&l| machine.layer(l).name == "labels")
             }
             Body::Dbn(dbn) => dbn.labels().map(|_| Dbn::LABELS),
+            Body::Network(_) => None,
         }
     }
 }
@@ -99,7 +101,7 @@ impl Given<'_> {
         dispersed: impl Fn(usize) -> bool,
         stream: Stream,
     ) -> Result<(State, Clamp), Error> {
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         let mut x = Chains::new(machine, of.len(), stream.fork(0))?.into_state();
         if (0..of.len()).any(&dispersed) {
             let uniform = independent(machine, &Base::uniform(machine), of.len(), stream.fork(1))?;
@@ -116,7 +118,7 @@ impl Given<'_> {
 
     /// What is given, a row each, and which units of it are.
     pub(super) fn held(&self) -> Result<(State, Clamp), Error> {
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         match &self.known {
             Known::Nothing => Ok((State::zeros(machine, 1)?, Clamp::none())),
             Known::Class(class) => {

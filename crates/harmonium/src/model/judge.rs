@@ -116,7 +116,7 @@ impl Model {
             return Ok(None);
         }
         let n = SAMPLES.min(rows.n_rows());
-        let sweeps = judging.work / (n as f64 * self.top().n_parameters() as f64);
+        let sweeps = judging.work / (n as f64 * self.top()?.n_parameters() as f64);
         if n < LEAST_ROWS || sweeps < SWEEPS.0 || feed.filled().first() != Some(&LayerId(0)) {
             return Ok(None);
         }

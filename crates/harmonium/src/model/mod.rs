@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod autopilot;
 mod averages;
 mod chains;
@@ -23,30 +24,40 @@ mod classify;
 mod complete;
 mod diagnose;
 mod features;
+mod finetune;
 mod given;
 mod judge;
+mod label_monitor;
 mod named;
 mod portrait;
+mod request;
 mod sample;
 mod score;
+mod table;
 mod tempered;
+mod told;
 mod train;
 mod units;
 
+pub use answer::Answered;
 pub use autopilot::{Autopilot, Effort, Note, Open, Shape, Trial};
 pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing, Filling};
 pub use diagnose::Diagnosing;
 pub use features::{Extracting, Features};
+pub use finetune::{Finetuned, Finetuning, Looked};
 pub use given::Given;
 pub use judge::Judging;
+pub use label_monitor::LabelMonitor;
 pub use named::{is_factors, is_named};
 pub use portrait::{Filters, Portrait};
+pub use request::{Family, Prepared, Request, Sources};
 pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
-pub use train::{Blueprint, Failed, Training, VALID_SHARE, set_apart};
-pub use units::{fitting_binarize, fitting_units};
+pub use table::Observed;
+pub use train::{Blueprint, Failed, Training, VALID_SHARE, apart_rows, evenly_labelled, set_apart};
+pub use units::{fitting_binarize, fitting_layers, fitting_units};
 
 use crate::engine::Arithmetic;
 use crate::error::Error;
@@ -62,7 +73,11 @@ use std::ops::Range;
 impl Model {
     /// The machine that is sampled and whose $\ln Z$ is summed: the whole, or the RBM on top of a deep
     /// belief network.
-    pub fn top(&self) -> &Machine {
+    ///
+    /// # Errors
+    ///
+    /// If the model is a net, which has no distribution.
+    pub fn top(&self) -> Result<&Machine, Error> {
         self.body.top()
     }
 
@@ -106,10 +121,10 @@ impl Model {
         settings: &Settings,
         listener: &mut dyn Listener,
     ) -> Result<LogPartition, Error> {
-        let machine = self.top();
+        let machine = self.top()?;
         let means = match &self.body {
             Body::Machine(_) => self.about.data.means(visible_entries(machine)),
-            Body::Dbn(_) => None,
+            Body::Dbn(_) | Body::Network(_) => None,
         };
         let settings = Settings { means: settings.means.clone().or(means), ..settings.clone() };
         log_partition::log_partition(machine, &settings, listener)

@@ -7,8 +7,8 @@ use crate::evaluation::dbn;
 use crate::evaluation::filters::projections;
 use crate::exact::{self, Budget};
 use crate::findings::Named;
-use crate::machine::{Clamp, LayerId, Machine};
-use crate::models::Body;
+use crate::machine::{Clamp, Layer, LayerId, Machine};
+use crate::models::{Body, HiddenLayer, Network};
 use crate::progress::Listener;
 use crate::random::Stream;
 use crate::run::Model;
@@ -64,6 +64,9 @@ impl Model {
         arithmetic: Option<Arithmetic>,
         listener: &mut dyn Listener,
     ) -> Result<Portrait, Error> {
+        if let Body::Network(network) = &self.body {
+            return self.portrait_of_network(network, data);
+        }
         let chain = self.shown()?;
         let rows = data.map(|data| some_rows(data, ROWS)).transpose()?;
         let activities = match &rows {
@@ -79,7 +82,7 @@ impl Model {
         });
         let drawing = Drawing {
             n: SAMPLES,
-            sweeps: Some(affordable_sweeps(self.top())),
+            sweeps: Some(affordable_sweeps(self.top()?)),
             seed,
             show: Show::Means,
             arithmetic: Some(arithmetic.unwrap_or(Arithmetic::F32)),
@@ -101,6 +104,40 @@ impl Model {
         })
     }
 
+    /// What a net looks like: what the units of its first layer look for, its weights and activities.
+    fn portrait_of_network(
+        &self,
+        network: &Network,
+        data: Option<&Dataset>,
+    ) -> Result<Portrait, Error> {
+        let rows = data.map(|data| some_rows(data, ROWS)).transpose()?;
+        let activities = match &rows {
+            Some(rows) if !self.body.hidden().is_empty() => self.activities(rows)?,
+            _ => Vec::new(),
+        };
+        let n = network.inputs().first().map_or(0, Layer::len);
+        let filters = network.layers().first().map(|first| Filters {
+            layer: first.name.clone(),
+            tiles: (0..first.len())
+                .map(|j| (0..n).map(|i| first.weights.at(i, j)).collect())
+                .collect(),
+            activity: activities.first().map(|named| named.values.clone()).unwrap_or_default(),
+        });
+        let below = ["input"].into_iter().chain(network.layers().iter().map(|l| l.name.as_str()));
+        let weights = network.layers().iter().zip(below).map(|(layer, below)| Named {
+            name: format!("{below} – {}", layer.name),
+            values: layer.weights.entries().to_vec(),
+        });
+        Ok(Portrait {
+            filters: filters.into_iter().collect(),
+            weights: weights.collect(),
+            data_samples: rows.map(|rows| self.seen_rows(&rows)).transpose()?.unwrap_or_default(),
+            model_samples: Vec::new(),
+            warning: None,
+            activities,
+        })
+    }
+
     /// The machine that is shown: a deep belief network as the chain of its generative weights.
     ///
     /// # Errors
@@ -110,6 +147,7 @@ impl Model {
         match &self.body {
             Body::Machine(machine) => Ok(machine.clone()),
             Body::Dbn(dbn) => dbn.generative_chain(),
+            Body::Network(_) => Err(Error::NoDistribution),
         }
     }
 
@@ -129,10 +167,10 @@ impl Model {
         let features: Array2<f64> = self.features(rows)?;
         let means = features.mean_axis(Axis(0)).map(|means| means.to_vec()).unwrap_or_default();
         let mut at = 0;
-        let of_layer = |layer: &&crate::machine::Layer| {
-            let values = means[at..at + layer.len()].to_vec();
-            at += layer.len();
-            Named { name: layer.name.clone(), values }
+        let of_layer = |layer: &HiddenLayer<'_>| {
+            let values = means[at..at + layer.len].to_vec();
+            at += layer.len;
+            Named { name: layer.name.to_owned(), values }
         };
         Ok(self.body.hidden().iter().map(of_layer).collect())
     }
@@ -150,7 +188,7 @@ impl Model {
             };
             return Ok(found.unwrap_or_default().iter().map(line).collect());
         }
-        let machine = self.top();
+        let Ok(machine) = self.top() else { return Ok(Vec::new()) };
         if !Budget::PAGE.affords(exact::log2_terms(machine, &Clamp::none(), 1)?) {
             return Ok(Vec::new());
         }

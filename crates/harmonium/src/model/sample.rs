@@ -19,6 +19,7 @@ use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::{DbnSampler, MeanField, Pass, Sampler};
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 /// Sweeps of plain chains at first; by default they double while that promises to help.
 const FIRST_SWEEPS: usize = 1000;
@@ -43,7 +44,8 @@ pub enum Show {
 }
 
 /// How samples are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// Exactly where that is affordable, else by chains that have mixed, else by tempering; plain
     /// chains where sweeps are asked for.
@@ -204,7 +206,7 @@ impl Given<'_> {
             return Err(Error::Setting { name: "sweeps", value, range: "at most 10^15" });
         }
         let rows = self.n_rows();
-        let entries: usize = self.model.top().layers().iter().map(Layer::len).sum();
+        let entries: usize = self.model.top()?.layers().iter().map(Layer::len).sum();
         let shown: usize = self.model.body.visible().iter().map(|layer| layer.len()).sum();
         let bytes = n as f64 * rows as f64 * (entries + 2 * shown) as f64 * 8.0;
         check_memory(bytes, || format!("{n} samples for each of {rows} rows"))
@@ -242,6 +244,7 @@ impl Given<'_> {
                 let drawn = sampler.generate(&x, pass)?;
                 array(drawn.n_rows(), dbn.layer(0).len(), drawn.layer(0).to_vec())
             }
+            Body::Network(_) => return Err(Error::NoDistribution),
         };
         Ok(Drawn { values, method, trust, sweeps, round_trips })
     }
@@ -265,7 +268,7 @@ impl Given<'_> {
             }
             (Sampling::Auto, None) => {
                 let (held, clamp) = self.held()?;
-                let cost = exact::cost(self.model.top(), &clamp, &held, Query::Samples)?;
+                let cost = exact::cost(self.model.top()?, &clamp, &held, Query::Samples)?;
                 if cost.is_within(Budget::SAMPLES) {
                     return self.exactly(drawing.n, stream, listener);
                 }
@@ -285,7 +288,7 @@ impl Given<'_> {
         listener: &mut dyn Listener,
     ) -> Result<States, Error> {
         let (held, clamp) = self.held()?;
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         let x = exact::conditional_samples_with(machine, &clamp, &held, n, stream, listener)?;
         let of: Vec<usize> = (0..x.n_rows()).map(|row| row / n).collect();
         let trust = Trust::exact(x.n_rows());
@@ -303,7 +306,7 @@ impl Given<'_> {
         listener: &mut dyn Listener,
     ) -> Result<States, Error> {
         let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::I16);
-        let sampler = Sampler::new(self.model.top().clone(), arithmetic);
+        let sampler = Sampler::new(self.model.top()?.clone(), arithmetic);
         let mut chains = Plain::new(&sampler, self, drawing.n, stream)?;
         let clusters = sweeps.is_none() && chains.add_clusters(self)?;
         let first = if clusters { FIRST_CLUSTER_SWEEPS } else { FIRST_SWEEPS };
@@ -324,7 +327,7 @@ impl Given<'_> {
         stream: Stream,
         listener: &mut dyn Listener,
     ) -> Result<States, Error> {
-        let machine = self.model.top();
+        let machine = self.model.top()?;
         let arithmetic = arithmetic(drawing.arithmetic, Arithmetic::F32);
         let sampler = Sampler::new(machine.clone(), arithmetic);
         let base = self.model.hot_end()?;
@@ -344,10 +347,10 @@ impl Model {
     /// Where tempering begins: units with the means of the training data where the model remembers
     /// them.
     pub(super) fn hot_end(&self) -> Result<Base, Error> {
-        let machine = self.top();
+        let machine = self.top()?;
         let means = match &self.body {
             Body::Machine(_) => self.about.data.means(visible_entries(machine)),
-            Body::Dbn(_) => None,
+            Body::Dbn(_) | Body::Network(_) => None,
         };
         means.map_or_else(
             || Base::of_middle(machine),

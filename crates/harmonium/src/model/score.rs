@@ -31,7 +31,7 @@ use crate::run::Model;
 use crate::sampling::{MeanField, Sampler};
 use crate::schema::Feed;
 use harmonium_data::Dataset;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows scored at a time.
@@ -41,7 +41,7 @@ const IMPORTANCE: u64 = 300;
 const LABELS: u64 = 301;
 
 /// How data is scored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Method {
@@ -132,6 +132,9 @@ pub struct Score {
     pub baseline: Result<Baselines, &'static str>,
     /// By how much the mean is above the best of them.
     pub gain: Option<Gain>,
+    /// What is in the mean because the numbers of a table are scaled and perhaps bent before they are learned:
+    /// the mean of $\sum \ln |dz/dx|$, so that densities are in the units of the table. Nothing where nothing is.
+    pub log_slope: Option<f64>,
 }
 
 /// What stands behind a score.
@@ -242,7 +245,29 @@ impl Score {
             error_rate,
             baseline,
             gain,
+            log_slope: None,
         }
+    }
+
+    /// Log-densities of scaled values in the units of their table, where there is one. A free energy is none.
+    fn in_units(mut self, data: &Dataset) -> Self {
+        let slopes = match self.method {
+            Method::FreeEnergy => None,
+            _ => data.log_slopes(),
+        };
+        let Some(slopes) = slopes else { return self };
+        let weights = weights(data);
+        let add = |rows: &mut [f64]| rows.iter_mut().zip(&slopes).for_each(|(r, s)| *r += s);
+        let shift = weighted_mean(&slopes, &weights).0;
+        add(&mut self.rows);
+        (self.mean, self.data_std_error) = weighted_mean(&self.rows, &weights);
+        match &mut self.behind {
+            Behind::Estimated { estimate, .. } => estimate.shift(&slopes, shift),
+            Behind::Drawn { found, .. } => found.shift(&slopes, shift),
+            Behind::Exact(_) | Behind::Nothing => {}
+        }
+        self.log_slope = Some(shift);
+        self
     }
 }
 
@@ -274,7 +299,9 @@ impl Model {
                 self.score_machine(machine, &feed, scoring, listener)?
             }
             Body::Dbn(dbn) => self.score_dbn(dbn, data, scoring, listener)?,
-        };
+            Body::Network(_) => return Err(Error::NoDistribution),
+        }
+        .in_units(data);
         score.baseline = match score.method {
             Method::FreeEnergy => Err("without ln Z a free energy cannot be compared"),
             _ => self.baseline(data)?,
@@ -311,7 +338,11 @@ impl Model {
             return Ok(Err("the file is of an earlier version and has no variances of the data"));
         };
         let feed = Feed::new(&layers, &self.schema(data)?, data)?;
-        fitted.score(&feed).map(Ok)
+        let found = fitted.score(&feed)?;
+        Ok(Ok(match data.log_slopes() {
+            Some(slopes) => found.shifted(&slopes, &weights(data)),
+            None => found,
+        }))
     }
 
     fn score_machine(

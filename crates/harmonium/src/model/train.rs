@@ -1,7 +1,7 @@
 //! From a model to be trained to a trained one.
 
 use crate::error::Error;
-use crate::machine::{Machine, Role};
+use crate::machine::{Layer, Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
 use crate::random::Stream;
@@ -99,6 +99,7 @@ impl<'d> Training<'d> {
             means: feed.means().concat(),
             spread: Spread::of(&layers, &feed),
             classes: labels.map(Labels::class_names).unwrap_or_default(),
+            codebook: self.data.book().cloned(),
             ..Memory::default()
         })
     }
@@ -145,23 +146,96 @@ const APART: u64 = 310;
 ///
 /// If one side would be empty.
 pub fn set_apart(data: &Dataset, share: f64, seed: u64) -> Result<(Dataset, Dataset), Error> {
-    let split = Split::shuffled(Part::Fraction(share), Stream::new(seed).fork(APART));
-    let wrong = |_| Error::Setting {
-        name: "valid-share",
-        value: format!("{share} of {} rows", data.n_rows()),
-        range: "between 0 and 1, with a row on either side",
-    };
-    let mut rows = split.rows(data.n_rows()).map_err(wrong)?;
-    // Rows keep the order of the file on both sides.
-    rows.kept.sort_unstable();
-    rows.held_out.sort_unstable();
+    let (kept, apart) = apart_rows(data.n_rows(), share, seed)?;
     let side = |rows: &[usize]| {
         data.select_rows(rows).map_err(|_| Error::Empty { what: "the data".into() })
     };
-    Ok((side(&rows.kept)?, side(&rows.held_out)?))
+    Ok((side(&kept)?, side(&apart)?))
+}
+
+/// The numbers of the rows to learn from and of those to validate with, as [`set_apart`] chooses them.
+///
+/// # Errors
+///
+/// If one side would be empty.
+pub fn apart_rows(n_rows: usize, share: f64, seed: u64) -> Result<(Vec<usize>, Vec<usize>), Error> {
+    let split = Split::shuffled(Part::Fraction(share), Stream::new(seed).fork(APART));
+    let wrong = |_| Error::Setting {
+        name: "valid-share",
+        value: format!("{share} of {n_rows} rows"),
+        range: "between 0 and 1, with a row on either side",
+    };
+    let mut rows = split.rows(n_rows).map_err(wrong)?;
+    // Rows keep the order of the file on both sides.
+    rows.kept.sort_unstable();
+    rows.held_out.sort_unstable();
+    Ok((rows.kept, rows.held_out))
+}
+
+/// The variates that choose labelled rows.
+const LABELLED: u64 = 311;
+
+/// `n` labelled rows, drawn evenly over the classes: as many of each, and one more of some where that does not
+/// come out even; a class with fewer rows gives all of them, and the others more.
+///
+/// # Errors
+///
+/// If there are no labels, or fewer than `n` rows.
+pub fn evenly_labelled(data: &Dataset, n: usize, seed: u64) -> Result<Dataset, Error> {
+    let labels = data.labels().ok_or(Error::NoLabels)?;
+    if n == 0 || n > data.n_rows() {
+        let value = format!("{n} of {} rows", data.n_rows());
+        return Err(Error::Setting {
+            name: "labelled",
+            value,
+            range: "at least 1, and at most all rows",
+        });
+    }
+    let stream = Stream::new(seed).fork(LABELLED);
+    let mut order: Vec<usize> = (0..data.n_rows()).collect();
+    stream.shuffle(&mut order);
+    let mut of_class = vec![Vec::new(); labels.n_classes()];
+    for row in order {
+        of_class[labels.values()[row] as usize].push(row);
+    }
+    let mut classes: Vec<usize> = (0..of_class.len()).collect();
+    stream.fork(1).shuffle(&mut classes);
+    let mut rows = Vec::with_capacity(n);
+    // A row of each class in turn.
+    while rows.len() < n {
+        for &class in &classes {
+            if let Some(row) = of_class[class].pop().filter(|_| rows.len() < n) {
+                rows.push(row);
+            }
+        }
+    }
+    rows.sort_unstable();
+    data.select_rows(&rows).map_err(|_| Error::Empty { what: "the data".into() })
 }
 
 impl Blueprint {
+    /// A deep belief network over one visible layer, with labels of `n_classes` classes if there are any.
+    ///
+    /// # Errors
+    ///
+    /// If there are several visible layers: its directed layers are pairs.
+    pub fn dbn(visible: &[Layer], hidden: Vec<usize>, n_classes: usize) -> Result<Self, Error> {
+        let [layer] = visible else {
+            let names: Vec<&str> = visible.iter().map(|l| l.name.as_str()).collect();
+            return Err(Error::Data {
+                message: format!(
+                    "a deep belief network learns columns of one kind and one number of categories, and this table has {}: {}",
+                    names.len(),
+                    names.join(", ")
+                ),
+                hint: "train a deep Boltzmann machine, which takes any table, or leave columns out"
+                    .into(),
+            });
+        };
+        let visible = (layer.units, layer.n_units());
+        Ok(Self::Dbn(DbnShape { visible, hidden, n_classes }))
+    }
+
     /// The default plan for it: gentler where real units could run away.
     ///
     /// # Errors
@@ -211,12 +285,46 @@ impl From<Failed> for Error {
     }
 }
 
-impl<B: Into<Body>> From<B> for Blueprint {
-    fn from(body: B) -> Self {
-        match body.into() {
-            Body::Machine(machine) => Self::Machine(machine),
-            Body::Dbn(dbn) => Self::Dbn(DbnShape::of(&dbn)),
+impl TryFrom<Body> for Blueprint {
+    type Error = Error;
+
+    /// Feed-forward nets are refused: [`Finetuning`](super::Finetuning) trains them.
+    fn try_from(body: Body) -> Result<Self, Error> {
+        match body {
+            Body::Machine(machine) => Ok(Self::Machine(machine)),
+            Body::Dbn(dbn) => Ok(Self::Dbn(DbnShape::of(&dbn))),
+            Body::Network(_) => Err(Error::NoDistribution),
         }
+    }
+}
+
+impl From<Machine> for Blueprint {
+    fn from(machine: Machine) -> Self {
+        Self::Machine(machine)
+    }
+}
+
+impl From<Rbm> for Blueprint {
+    fn from(rbm: Rbm) -> Self {
+        Self::Machine(rbm.into_machine())
+    }
+}
+
+impl From<Bm> for Blueprint {
+    fn from(bm: Bm) -> Self {
+        Self::Machine(bm.into_machine())
+    }
+}
+
+impl From<Dbm> for Blueprint {
+    fn from(dbm: Dbm) -> Self {
+        Self::Machine(dbm.into_machine())
+    }
+}
+
+impl From<MultimodalDbm> for Blueprint {
+    fn from(dbm: MultimodalDbm) -> Self {
+        Self::Machine(dbm.into_machine())
     }
 }
 

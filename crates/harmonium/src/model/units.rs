@@ -1,8 +1,36 @@
-//! Which kind of visible units fits a data set.
+//! Which visible layers fit a data set.
 
 use crate::error::Error;
+use crate::machine::{Layer, Role};
+use crate::schema::book_layers;
 use crate::units::Units;
 use harmonium_data::{Binarize, Dataset, Summary, Visible};
+
+/// The visible layers that fit a data set, without that of the labels: one for each kind and size of the columns of a
+/// table, else one layer of the kind asked for or of the one that the values suggest; see [`fitting_units`].
+///
+/// # Errors
+///
+/// If a kind is asked for and the columns of the table have kinds of their own, or the values suggest a kind
+/// of units that does not exist yet.
+pub fn fitting_layers(
+    data: &Dataset,
+    asked: Option<Visible>,
+    states: Option<usize>,
+) -> Result<Vec<Layer>, Error> {
+    let Some(book) = data.book() else {
+        let units = fitting_units(data, asked, states)?;
+        return Ok(vec![Layer::new("visible", Role::Visible, units, data.n_columns())?]);
+    };
+    if let Some(kind) = asked {
+        return Err(Error::Setting {
+            name: "visible",
+            value: kind.to_string(),
+            range: "left out for a table of columns, which have kinds of their own",
+        });
+    }
+    book_layers(book)
+}
 
 /// The visible units that fit a data set: the kind asked for, or the one that its values suggest.
 /// `states` is the number of values of a categorical unit; by default the largest value plus one.

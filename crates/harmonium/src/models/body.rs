@@ -1,6 +1,7 @@
-//! What a model is made of: one machine, or a network of machines.
+//! What a model is made of: one machine, a network of machines, or a feed-forward net.
 
-use super::{Bm, Dbm, Dbn, MultimodalDbm, Rbm};
+use super::{Bm, Dbm, Dbn, MultimodalDbm, Network, Rbm};
+use crate::error::Error;
 use crate::machine::{Layer, Machine, Role};
 
 /// The parameters of a model of any kind.
@@ -11,6 +12,17 @@ pub enum Body {
     Machine(Machine),
     /// A deep belief network: directed layers under an RBM.
     Dbn(Dbn),
+    /// A feed-forward net, which has no distribution.
+    Network(Network),
+}
+
+/// A hidden layer, for those who ask for its features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HiddenLayer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its entries.
+    pub len: usize,
 }
 
 impl Body {
@@ -19,14 +31,20 @@ impl Body {
         match self {
             Self::Machine(_) => "machine",
             Self::Dbn(_) => "dbn",
+            Self::Network(_) => "network",
         }
     }
 
     /// The machine that is sampled and whose $\ln Z$ is summed: the whole, or the RBM on top.
-    pub fn top(&self) -> &Machine {
+    ///
+    /// # Errors
+    ///
+    /// If it is a net, which has no distribution.
+    pub fn top(&self) -> Result<&Machine, Error> {
         match self {
-            Self::Machine(machine) => machine,
-            Self::Dbn(dbn) => dbn.top(),
+            Self::Machine(machine) => Ok(machine),
+            Self::Dbn(dbn) => Ok(dbn.top()),
+            Self::Network(_) => Err(Error::NoDistribution),
         }
     }
 
@@ -37,16 +55,24 @@ impl Body {
                 machine.layers().iter().filter(|l| l.role == Role::Visible).collect()
             }
             Self::Dbn(dbn) => [dbn.layer(0)].into_iter().chain(dbn.labels()).collect(),
+            Self::Network(network) => network.inputs().iter().collect(),
         }
     }
 
-    /// The layers that are inferred, from the data upwards.
-    pub fn hidden(&self) -> Vec<&Layer> {
+    /// The layers that are inferred, from the data upwards; of a net all but its output.
+    pub fn hidden(&self) -> Vec<HiddenLayer<'_>> {
+        fn of(layer: &Layer) -> HiddenLayer<'_> {
+            HiddenLayer { name: &layer.name, len: layer.len() }
+        }
         match self {
             Self::Machine(machine) => {
-                machine.layers().iter().filter(|l| l.role == Role::Hidden).collect()
+                machine.layers().iter().filter(|l| l.role == Role::Hidden).map(of).collect()
             }
-            Self::Dbn(dbn) => (1..=dbn.depth()).map(|l| dbn.layer(l)).collect(),
+            Self::Dbn(dbn) => (1..=dbn.depth()).map(|l| of(dbn.layer(l))).collect(),
+            Self::Network(network) => {
+                let (_, hidden) = network.layers().split_last().unwrap_or_else(|| unreachable!());
+                hidden.iter().map(|l| HiddenLayer { name: &l.name, len: l.len() }).collect()
+            }
         }
     }
 
@@ -55,6 +81,7 @@ impl Body {
         match self {
             Self::Machine(machine) => machine.n_parameters(),
             Self::Dbn(dbn) => dbn.n_parameters(),
+            Self::Network(network) => network.n_parameters(),
         }
     }
 }
@@ -68,6 +95,12 @@ impl From<Machine> for Body {
 impl From<Dbn> for Body {
     fn from(dbn: Dbn) -> Self {
         Self::Dbn(dbn)
+    }
+}
+
+impl From<Network> for Body {
+    fn from(network: Network) -> Self {
+        Self::Network(network)
     }
 }
 

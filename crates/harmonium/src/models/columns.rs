@@ -32,7 +32,9 @@ pub fn with_coupled_columns(machine: &Machine) -> Result<Machine, Error> {
 /// How many real columns of a machine are coupled with others of their layer.
 pub fn coupled_columns(machine: &Machine) -> usize {
     let coupled = |l: &LayerId| {
-        machine.layer(*l).role == Role::Visible && machine.is_gaussian(*l) && machine.has_lateral(*l)
+        machine.layer(*l).role == Role::Visible
+            && machine.is_gaussian(*l)
+            && machine.has_lateral(*l)
     };
     machine.layer_ids().filter(coupled).map(|l| machine.layer(l).len()).sum()
 }

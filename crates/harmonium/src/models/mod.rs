@@ -7,9 +7,11 @@
 //! | [`Dbm`] | a chain: visible, then hidden layers |
 //! | [`MultimodalDbm`] | a tree whose leaves are visible layers and whose pathways meet |
 //! | [`Dbn`] | directed layers under an RBM: no machine as a whole, but made of some |
+//! | [`over`] | an RBM, a general machine or a DBM over several visible layers: for tables of mixed columns |
+//! | [`Network`] | a feed-forward net: no machine, but made of one, or of random numbers |
 //! | [`ising()`], [`ising_torus`], [`potts`], [`curie_weiss`] | [`Bm`]s of statistical physics; of some the partition function is known |
 //!
-//! Each but the [`Dbn`] is a [`Machine`] inside; every algorithm of the library takes that.
+//! Each but the [`Dbn`] and the [`Network`] is a [`Machine`] inside; every algorithm of the library takes that.
 
 mod bm;
 mod body;
@@ -19,16 +21,20 @@ mod dbn;
 mod ising;
 mod labels;
 mod multimodal;
+mod network;
+mod over;
 mod rbm;
 
 pub use bm::{Bm, Lateral};
-pub use body::Body;
+pub use body::{Body, HiddenLayer};
 pub use columns::{MOST_COUPLED_COLUMNS, coupled_columns, with_coupled_columns};
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SITES, MOST_SPINS, curie_weiss, ising, ising_torus, potts};
 pub use labels::with_labels;
 pub use multimodal::{MultimodalDbm, Pathway};
+pub use network::{Activation, Dense, Loss, Network, OUTPUT, Posterior, Target};
+pub use over::{Above, over};
 pub use rbm::Rbm;
 
 use crate::error::Error;

@@ -2,12 +2,13 @@
 //!
 //! How the data was read, so that other data is read the same way; the shape of its pictures; its
 //! means, from which annealing starts, and its spread, from which baselines are made; the names of its
-//! classes; a fingerprint.
+//! classes; the codebook of a table; a fingerprint.
 
 use super::damaged;
 use crate::error::Error;
 use crate::schema::Schema;
 use crate::spread::Spread;
+use harmonium_data::frame::Codebook;
 use harmonium_data::{Image, Reading};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +35,9 @@ pub struct Memory {
     /// Variances and correlations of real columns; files of earlier versions do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
+    /// How the cells of a table became numbers, where it was a table of columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codebook: Option<Codebook>,
 }
 
 impl Memory {

@@ -3,6 +3,7 @@
 use super::checksum::Checksum;
 use super::memory::Memory;
 use super::model_file::About;
+use super::network_file::NetworkEntry;
 use super::tensors::{Tensor, Tensors};
 use super::{NO_FILE, damaged};
 use crate::error::Error;
@@ -21,9 +22,10 @@ const FORMAT_VERSION: u64 = 3;
 const SPARSE: u64 = 2;
 const CHECKED: u64 = 3;
 
-/// The kinds of file this version knows; `network` is kept free for others.
-pub(super) const MACHINE: &str = "machine";
-pub(super) const DBN: &str = "dbn";
+/// The kinds of file this version knows.
+const MACHINE: &str = "machine";
+const DBN: &str = "dbn";
+const NETWORK: &str = "network";
 
 /// Most layers, and most couplings, of a machine in a file.
 const MOST_PARTS: usize = 10_000;
@@ -33,7 +35,7 @@ const MOST_DIRECTED: usize = 100;
 
 /// Everything but the numbers. A new field is a new format version, so that no reader passes over
 /// something that matters. A file of kind `machine` has layers, couplings and a constant, one of kind
-/// `dbn` directed layers and a top.
+/// `dbn` directed layers and a top, one of kind `network` a net.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metadata {
@@ -49,6 +51,8 @@ pub(super) struct Metadata {
     directed: Option<Vec<DirectedEntry>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     top: Option<MachineEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkEntry>,
     library_version: String,
     seed: u64,
     step: u64,
@@ -67,6 +71,7 @@ pub(super) struct Metadata {
 pub(super) enum Parts {
     Machine(MachineEntry),
     Dbn { directed: Vec<DirectedEntry>, top: MachineEntry },
+    Network(NetworkEntry),
 }
 
 /// A machine without its numbers.
@@ -117,7 +122,7 @@ impl MachineEntry {
 
     /// Whether there are not more parts than any machine should have, and only those that the
     /// version of the format knows.
-    fn check(&self, version: u64) -> Result<(), Error> {
+    pub(super) fn check(&self, version: u64) -> Result<(), Error> {
         for (what, n) in [("layers", self.layers.len()), ("couplings", self.couplings.len())] {
             if n > MOST_PARTS {
                 return Err(damaged(format!("{n} {what} are more than {MOST_PARTS}")));
@@ -196,6 +201,7 @@ impl Metadata {
             constant: None,
             directed: None,
             top: None,
+            network: None,
             library_version: about.library_version.clone(),
             seed: about.seed,
             step: about.step,
@@ -218,6 +224,13 @@ impl Metadata {
             Body::Dbn(dbn) => {
                 metadata.directed = Some(dbn.directed().iter().map(DirectedEntry::of).collect());
                 metadata.top = Some(MachineEntry::of(dbn.top()));
+            }
+            Body::Network(network) => {
+                let entry = NetworkEntry::of(network);
+                if entry.posterior.as_ref().is_some_and(|p| p.machine.is_sparse()) {
+                    metadata.format_version = SPARSE;
+                }
+                metadata.network = Some(entry);
             }
         }
         if metadata.checkpoint.is_some() {
@@ -298,15 +311,19 @@ impl Metadata {
         let of_machine = (self.layers.take(), self.couplings.take(), self.constant.take());
         let of_dbn = (self.directed.take(), self.top.take());
         let version = self.format_version;
-        let parts = match (self.kind.as_str(), of_machine, of_dbn) {
-            (MACHINE, (Some(layers), Some(couplings), Some(constant)), (None, None)) => {
+        let parts = match (self.kind.as_str(), of_machine, of_dbn, self.network.take()) {
+            (MACHINE, (Some(layers), Some(couplings), Some(constant)), (None, None), None) => {
                 Parts::Machine(MachineEntry { layers, couplings, constant })
             }
-            (DBN, (None, None, None), (Some(directed), Some(top))) => Parts::Dbn { directed, top },
+            (DBN, (None, None, None), (Some(directed), Some(top)), None) => {
+                Parts::Dbn { directed, top }
+            }
+            (NETWORK, (None, None, None), (None, None), Some(network)) => Parts::Network(network),
             _ => return Err(wrong()),
         };
         match &parts {
             Parts::Machine(entry) => entry.check(version)?,
+            Parts::Network(entry) => entry.check(version)?,
             Parts::Dbn { directed, top } => {
                 let n = directed.len();
                 if n > MOST_DIRECTED {
@@ -360,8 +377,8 @@ impl Metadata {
         if found == 0 {
             return Err(damaged("there is no format version 0"));
         }
-        if ![MACHINE, DBN].contains(&opening.kind.as_str()) {
-            let expected = "machine` and `dbn";
+        if ![MACHINE, DBN, NETWORK].contains(&opening.kind.as_str()) {
+            let expected = "machine`, `dbn` and `network";
             return Err(Error::UnknownKind { path, kind: opening.kind, expected });
         }
         serde_json::from_str(text).map_err(wrong)

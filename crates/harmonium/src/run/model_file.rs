@@ -2,13 +2,14 @@
 //!
 //! The tensors of a machine stand as [`super::parameters`] says. A deep belief network is made of
 //! machines, each behind a prefix: `top.…`, `directed.<l>.generative.…` and, where it is no longer
-//! tied, `directed.<l>.recognition.…`.
+//! tied, `directed.<l>.recognition.…`. Those of a feed-forward net: [`super::network_file`].
 
 use super::atomic;
 use super::directory::RunDirectory;
 use super::header::{PREFIX, header_length};
 use super::memory::Memory;
 use super::metadata::{Counters, MachineEntry, Metadata, Parts};
+use super::network_file::{self, POSTERIOR};
 use super::parameters::{take_machine, tensors_of};
 use super::tensors::{self, Tensor, Tensors};
 use super::{Overwrite, damaged, file_error, in_file};
@@ -167,6 +168,9 @@ fn machines(body: &Body) -> Vec<(String, &Machine)> {
             }
             all
         }
+        Body::Network(network) => {
+            network.posterior().map(|p| (POSTERIOR.to_owned(), &p.machine)).into_iter().collect()
+        }
     }
 }
 
@@ -181,6 +185,9 @@ pub(super) fn write_parts(
         for (name, tensor) in tensors_of(machine) {
             tensors.insert(format!("{prefix}{name}"), tensor);
         }
+    }
+    if let Body::Network(network) = body {
+        tensors.extend(network_file::tensors_of(network));
     }
     let (state, counters) = training.unzip();
     for (key, values) in state.into_iter().flat_map(|state| &state.0) {
@@ -210,6 +217,12 @@ pub(super) fn read_parts(bytes: &[u8]) -> Result<(Model, Option<(Snapshot, Count
             }
             let top = take_part(&top, TOP, &mut tensors)?;
             Body::Dbn(Dbn::new(parts, top).map_err(|error| damaged(error.to_string()))?)
+        }
+        Parts::Network(entry) => {
+            let posterior = entry.posterior.as_ref();
+            let machine =
+                posterior.map(|p| take_part(&p.machine, POSTERIOR, &mut tensors)).transpose()?;
+            Body::Network(entry.take(machine, &mut tensors)?)
         }
     };
     let training = match metadata.checkpoint.take() {

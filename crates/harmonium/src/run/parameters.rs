@@ -171,6 +171,6 @@ fn edges_name(layer: &str) -> String {
 }
 
 /// A name without dots, and different for different names.
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     name.replace('%', "%25").replace('.', "%2E")
 }

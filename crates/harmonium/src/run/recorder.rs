@@ -1,4 +1,4 @@
-//! The observer that leaves a run directory behind: events, checkpoints, the best model, patience.
+//! The observer that leaves a run behind: events, checkpoints, the best model, patience.
 //!
 //! Everything that decides how a run goes on (the best score so far, the time spent) is part of its
 //! checkpoints, so a run that was stopped and resumed has the events, the best model and the bytes of
@@ -8,6 +8,7 @@ use super::checkpoint::SavedCheckpoint;
 use super::event::{Epoch, Event, PretrainingEpoch};
 use super::idle::{self, Idle};
 use super::model_file::{About, Model};
+use super::store::RunStore;
 use super::validated::{self, BestScore, Validated};
 use super::writer::RunWriter;
 use crate::error::Error;
@@ -30,7 +31,11 @@ use std::time::{Duration, Instant};
 pub(super) const RECORDER: &str = "recorder";
 
 /// Measurements shown beside the progress, the first two that there are.
-const SHOWN: [MetricName; 7] = [
+const SHOWN: [MetricName; 11] = [
+    MetricName::ErrorRate(On::Valid),
+    MetricName::AveragePrecision(On::Valid),
+    MetricName::Loss(On::Valid),
+    MetricName::Loss(On::Train),
     MetricName::LogLikelihood(On::Valid),
     MetricName::Bound(On::Valid),
     MetricName::LogLikelihood(On::Train),
@@ -61,6 +66,8 @@ pub struct Recording<'d> {
     pub watch: Watch,
     /// What follows if the training fails.
     pub guarding: Guarding,
+    /// What is measured besides: of a net its errors.
+    pub metrics: Vec<Box<dyn Metric + 'd>>,
 }
 
 /// How a recorded run ended.
@@ -82,9 +89,9 @@ pub struct Recorded {
     pub confirmation: Option<Confirmation>,
 }
 
-/// Writes what a training does into its run directory.
+/// Writes down what a training does, into a run directory or into memory.
 pub struct Recorder<'w, 'd> {
-    writer: &'w mut RunWriter,
+    writer: &'w mut dyn RunStore,
     monitor: Monitor<'d>,
     guard: Guard,
     /// What the guard advises after the epoch that has ended.
@@ -117,7 +124,7 @@ pub struct Recorder<'w, 'd> {
 
 impl<'w, 'd> Recorder<'w, 'd> {
     /// Records into `writer`.
-    pub fn new(writer: &'w mut RunWriter, recording: Recording<'d>) -> Self {
+    pub fn new(writer: &'w mut dyn RunStore, recording: Recording<'d>) -> Self {
         let monitor = Monitor::new(recording.train, recording.valid, recording.about.seed);
         Self {
             writer,
@@ -237,7 +244,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let about = self.about(learner);
         let mut chosen = last;
         if best.epoch != about.epoch {
-            let before = match self.writer.directory().read_best()? {
+            let before = match self.writer.read_best()? {
                 Some((Model { body: Body::Machine(machine), .. }, _)) => {
                     Some(self.monitor.look_again(&machine, learner.progress().epoch)?)
                 }
@@ -318,7 +325,7 @@ impl<'w, 'd> Recorder<'w, 'd> {
             return Ok((Event::Pretraining(told), Measurements::default()));
         }
         let start = Instant::now();
-        let measured = self.monitor.measure(view).and_then(|found| self.with_score(view, found));
+        let measured = self.measure(view).and_then(|found| self.with_score(view, found));
         let found = finite(measured, view.report.step, view.epoch())?;
         self.measuring += start.elapsed();
         let (epochs, steps) = view.before();
@@ -328,6 +335,14 @@ impl<'w, 'd> Recorder<'w, 'd> {
         told.stage = view.stage().map(|stage| stage.to_string());
         told.measurements = found.clone();
         Ok((told.into(), found))
+    }
+
+    fn measure(&mut self, view: &View<'_>) -> Result<Vec<Measurement>, Error> {
+        let mut found = self.monitor.measure(view)?;
+        for metric in &mut self.recording.metrics {
+            found.extend(metric.measure(view)?);
+        }
+        Ok(found)
     }
 
     /// What was measured, and where no score of the validation data was, a rough one.
@@ -404,7 +419,7 @@ impl Observer for Recorder<'_, '_> {
         let (event, found) = self.event(view)?;
         self.writer.append(&event)?;
         let failed = self.ask_guard(view, &found)?;
-        let late = self.judge(view, &found)?.or(failed);
+        let late = self.judge(view, &found)?.or(failed).or_else(|| self.writer.stop());
         if !found.is_empty() {
             self.measurements = found;
             let ((epochs, steps), body) = (view.before(), view.body());
@@ -510,6 +525,56 @@ impl Observer for Recorder<'_, '_> {
     }
 }
 
+/// Trains what `learner` learns, from its start or from a checkpoint, and records it in `store`.
+///
+/// # Errors
+///
+/// If a step fails, or the store does.
+pub fn record(
+    store: &mut dyn RunStore,
+    learner: &mut dyn Learner,
+    recording: Recording<'_>,
+    from: Option<&SavedCheckpoint>,
+    listener: &mut dyn Listener,
+) -> Result<Recorded, Error> {
+    let mut recorder = Recorder::new(store, recording);
+    match from.map(|saved| &saved.checkpoint) {
+        None => recorder.begin(&*learner)?,
+        Some(checkpoint) => {
+            recorder.stage = checkpoint.stage;
+            if let Some(state) = checkpoint.observers.get(RECORDER) {
+                recorder.import(state);
+            }
+            if let Some(lost) = recorder.validated.lost(recorder.writer) {
+                listener.note(&lost);
+            }
+        }
+    }
+    let stop = drive(learner, &mut [&mut recorder], listener)?;
+    let seconds = recorder.started.elapsed().as_secs_f64();
+    let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
+    let stop = match (stop, recorder.failed.take()) {
+        (Stop::Finished, Some(reason)) => Stop::Observer(reason),
+        (stop, _) => stop,
+    };
+    let validated = std::mem::take(&mut recorder.validated);
+    let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
+    let epochs = model.about.epoch;
+    let confirmation = recorder.confirmation;
+    let (measurements, good) = (recorder.measurements, recorder.good);
+    if let Stop::Diverged(_) = stop {
+        // The checkpoint before the first step is there at least.
+        let good = good.map_or_else(|| store.last_model(), |good| Ok(Some(good)))?;
+        model = good.unwrap_or(model);
+    }
+    if stop != Stop::Cancelled {
+        model = validated.result(store, model, listener);
+        store.finish(&model)?;
+    }
+    let best = validated.best();
+    Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
+}
+
 impl RunWriter {
     /// Trains what `learner` learns, from its start or from a checkpoint, and records it. The model is
     /// in the directory afterwards unless the training was cancelled.
@@ -524,45 +589,7 @@ impl RunWriter {
         from: Option<&SavedCheckpoint>,
         listener: &mut dyn Listener,
     ) -> Result<Recorded, Error> {
-        let mut recorder = Recorder::new(self, recording);
-        match from.map(|saved| &saved.checkpoint) {
-            None => recorder.begin(&*learner)?,
-            Some(checkpoint) => {
-                recorder.stage = checkpoint.stage;
-                if let Some(state) = checkpoint.observers.get(RECORDER) {
-                    recorder.import(state);
-                }
-                if let Some(lost) = recorder.validated.lost(recorder.writer.directory()) {
-                    listener.note(&lost);
-                }
-            }
-        }
-        let stop = drive(learner, &mut [&mut recorder], listener)?;
-        let seconds = recorder.started.elapsed().as_secs_f64();
-        let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
-        let stop = match (stop, recorder.failed.take()) {
-            (Stop::Finished, Some(reason)) => Stop::Observer(reason),
-            (stop, _) => stop,
-        };
-        let validated = std::mem::take(&mut recorder.validated);
-        let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
-        let epochs = model.about.epoch;
-        let confirmation = recorder.confirmation;
-        let (measurements, good) = (recorder.measurements, recorder.good);
-        if let Stop::Diverged(_) = stop {
-            // The checkpoint before the first step is there at least.
-            let saved = || Ok(self.directory().last_checkpoint()?.map(|saved| saved.model()));
-            let good = good.map_or_else(saved, |good| Ok::<_, Error>(Some(good)))?;
-            model = good.unwrap_or(model);
-        }
-        if stop != Stop::Cancelled {
-            model = validated.result(self.directory(), model, listener);
-        }
-        if stop != Stop::Cancelled {
-            self.finish(&model)?;
-        }
-        let best = validated.best();
-        Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
+        record(self, learner, recording, from, listener)
     }
 
     /// Writes the result of a run that was killed between its last checkpoint and the model.
@@ -577,7 +604,7 @@ impl RunWriter {
     ) -> Result<Recorded, Error> {
         let (validated, last) = (saved.validated(), saved.model());
         let epochs = last.about.epoch;
-        let model = validated.result(self.directory(), last, listener);
+        let model = validated.result(self, last, listener);
         self.finish(&model)?;
         Ok(Recorded { epochs, best: validated.best(), ..Recorded::of(model) })
     }

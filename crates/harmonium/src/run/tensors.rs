@@ -106,6 +106,11 @@ impl<'a> Tensors<'a> {
         Ok((Self { places, data }, text))
     }
 
+    /// Bytes of all tensors.
+    pub(super) fn len(&self) -> usize {
+        self.data.len()
+    }
+
     /// Takes a tensor out, which must have this shape.
     ///
     /// # Errors

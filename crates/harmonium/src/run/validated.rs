@@ -5,16 +5,19 @@
 //! judged by one score from its beginning to its end, the most telling of those that its first
 //! measurement has; two scores cannot be compared. Of a likelihood whose $\ln Z$ is estimated the lower end counts.
 
-use super::directory::RunDirectory;
 use super::directory::part::BEST;
 use super::model_file::Model;
+use super::store::RunStore;
 use crate::evaluation::validation::ANNEALED;
 use crate::progress::Listener;
 use crate::training::{Best, Measurements, MetricName, On};
 use serde_json::{Value, json};
 
 /// Scores by which the best model is chosen, the most telling first.
-pub(super) static SCORES: [MetricName; 4] = [
+pub(super) static SCORES: [MetricName; 7] = [
+    MetricName::ErrorRate(On::Valid),
+    MetricName::AveragePrecision(On::Valid),
+    MetricName::Loss(On::Valid),
     MetricName::LogLikelihood(On::Valid),
     MetricName::Bound(On::Valid),
     MetricName::PseudoLikelihood(On::Valid),
@@ -26,7 +29,7 @@ pub(super) static SCORES: [MetricName; 4] = [
 pub struct BestScore {
     /// What was measured.
     pub name: MetricName,
-    /// Its highest value; of a likelihood with an error bar its highest lower end.
+    /// Its best value; of a likelihood with an error bar its highest lower end.
     pub value: f64,
     /// The epoch after which it was measured: that of the result.
     pub epoch: u64,
@@ -48,7 +51,8 @@ impl Validated {
         if self.score.is_none() {
             self.score = SCORES.iter().find(|name| found.get(name).is_some()).cloned();
         }
-        let value = self.score.as_ref().and_then(|name| found.lower_end(name));
+        let Some(name) = &self.score else { return false };
+        let value = found.lower_end(name).map(|value| self.sign() * value);
         value.is_some_and(|value| self.best.look(value, epoch))
     }
 
@@ -72,13 +76,27 @@ impl Validated {
         let name = self.score.as_ref()?;
         let (_, of) = self.best.found()?;
         found.get(name)?;
-        if of == epoch { None } else { self.best.is_late(name.as_str(), epoch, patience) }
+        if of == epoch {
+            return None;
+        }
+        let late = self.best.is_late(name.as_str(), epoch, patience)?;
+        let best = self.best()?;
+        Some(if name.is_cost() {
+            format!("{name} has not fallen below {:.4} since epoch {}", best.value, best.epoch)
+        } else {
+            late
+        })
+    }
+
+    /// −1 where less of the score is better: what is kept rises.
+    fn sign(&self) -> f64 {
+        if self.score.as_ref().is_some_and(MetricName::is_cost) { -1.0 } else { 1.0 }
     }
 
     /// The best score.
     pub(super) fn best(&self) -> Option<BestScore> {
         let (value, epoch) = self.best.found()?;
-        Some(BestScore { name: self.score.clone()?, value, epoch })
+        Some(BestScore { name: self.score.clone()?, value: self.sign() * value, epoch })
     }
 
     /// Writes what a checkpoint holds of it.
@@ -101,12 +119,12 @@ impl Validated {
     /// file is as it was written.
     pub(super) fn result(
         &self,
-        directory: &RunDirectory,
+        store: &dyn RunStore,
         last: Model,
         listener: &mut dyn Listener,
     ) -> Model {
         let Some((_, epoch)) = self.best.found() else { return last };
-        match directory.read_best() {
+        match store.read_best() {
             Ok(Some((model, checksum)))
                 if model.about.epoch == epoch
                     && self.checksum.as_ref().is_none_or(|known| *known == checksum) =>
@@ -125,9 +143,10 @@ impl Validated {
 
     /// What is wrong with the file of the best model that a checkpoint knows of. A later one is as it
     /// should be: it was written after the checkpoint, and will be written again.
-    pub(super) fn lost(&self, directory: &RunDirectory) -> Option<String> {
-        let (score, epoch) = self.best.found()?;
-        let wrong = match directory.read_best() {
+    pub(super) fn lost(&self, store: &dyn RunStore) -> Option<String> {
+        let (score, epoch) =
+            self.best.found().map(|(value, epoch)| (self.sign() * value, epoch))?;
+        let wrong = match store.read_best() {
             Ok(None) => "is missing".to_owned(),
             Ok(Some((model, _))) if model.about.epoch < epoch => {
                 format!("is of epoch {}", model.about.epoch)

@@ -11,7 +11,7 @@ use super::walk::{Heat, Response, Walk, in_tasks};
 use super::{Clamp, Sampler, fast_mean_field, packed};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{LayerId, Meaning, State};
+use crate::machine::{FreeReals, LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -213,4 +213,31 @@ pub(super) fn iterate(
 pub(super) fn visit_means(engine: &Engine, clamp: &Clamp, x: &mut State, layers: &[LayerId]) {
     let walk = Walk { engine, clamp, heat: Heat::None, step: 1.0 };
     walk.visit_all(x, layers, Response::Mean);
+}
+
+/// $-\langle E\rangle_q + H(q)$ of each row, whose free layers hold means; free Gaussian units have the covariance
+/// $\Lambda^{-1}$. A bound of $\ln\sum_h e^{-E(v, h)}$, which is met where the free units are independent.
+///
+/// # Errors
+///
+/// If clamp or state do not fit the machine.
+pub(crate) fn bounds(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
+    clamp.check(machine, x.n_rows())?;
+    let mut bounds: Vec<f64> = machine.energies(x)?.into_iter().map(|e| -e).collect();
+    for (row, bound) in bounds.iter_mut().enumerate() {
+        let finite = |l: &LayerId| !clamp.holds_layer(*l) && !machine.is_gaussian(*l);
+        for l in machine.layer_ids().filter(finite) {
+            let (layer, means) = (machine.layer(l), x.row(l, row));
+            let group = layer.units.group();
+            for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
+                let range = unit * group..(unit + 1) * group;
+                *bound += layer.units.entropy(&means[range.clone()], layer.own().piece(range));
+            }
+        }
+    }
+    // The entropy of a Gaussian, less what its spread adds to the energy: n/2.
+    for FreeReals { density, rows, .. } in machine.free_reals(clamp, x.n_rows())? {
+        rows.iter().for_each(|&row| bounds[row] += density.constant());
+    }
+    Ok(bounds)
 }

@@ -33,6 +33,7 @@ pub use chains::{Chains, independent};
 pub use clusters::Clusters;
 pub use inference::{Inference, posterior_factorises};
 pub use labelled::{ClassSums, Label};
+pub(crate) use mean_field::bounds;
 pub use mean_field::{Convergence, MeanField};
 pub use sampler::Sampler;
 pub use tempering::{SwapRate, Tempering};

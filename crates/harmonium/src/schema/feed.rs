@@ -17,6 +17,8 @@ use std::ops::Range;
 pub struct Feed<'d> {
     data: Cow<'d, Dataset>,
     inlets: Inlets,
+    /// Whether probabilities are presented as they are, instead of bits drawn from them.
+    means: bool,
 }
 
 /// Where each visible layer gets its values, checked against the machine.
@@ -83,7 +85,7 @@ impl<'d> Feed<'d> {
         if data.is_bits() {
             inlets.layers.iter_mut().for_each(Inlet::pack);
         }
-        Ok(Self { data, inlets })
+        Ok(Self { data, inlets, means: false })
     }
 
     /// The same with the schema that follows from the data; see [`Schema::of`].
@@ -118,6 +120,17 @@ impl<'d> Feed<'d> {
         self.inlets.check_filled()?;
         self.check_columns()?;
         Ok(self)
+    }
+
+    /// The feed itself, but data whose bits are drawn anew at each presentation comes as the
+    /// probabilities that they are drawn from.
+    #[must_use]
+    pub fn with_means(mut self) -> Self {
+        self.means = self.data.is_sampled();
+        if self.means {
+            self.inlets.layers.iter_mut().for_each(Inlet::unpack);
+        }
+        self
     }
 
     /// Whether a value is missing in a layer that the data fills.
@@ -205,7 +218,9 @@ impl<'d> Feed<'d> {
                 data.present_bits_into(row, draw, &mut buffers.values, &mut buffers.words);
             }
             buffers.values.resize(inlets.n_columns, 0.0);
-            if as_numbers {
+            if as_numbers && self.means {
+                data.means_into(row, &mut buffers.values);
+            } else if as_numbers {
                 data.present_into(row, draw, &mut buffers.values);
             }
             let class = data.labels().map(|labels| labels.values()[row]);
@@ -492,6 +507,13 @@ impl Inlet {
     fn pack(&mut self) {
         if let (Origin::Entries(columns), None) = (&mut self.from, self.hole) {
             self.from = Origin::Bits(std::mem::take(columns));
+        }
+    }
+
+    /// Takes its entries as numbers.
+    fn unpack(&mut self) {
+        if let Origin::Bits(columns) = &mut self.from {
+            self.from = Origin::Entries(std::mem::take(columns));
         }
     }
 

@@ -15,9 +15,11 @@
 //! appear; the schema says which column is which unit of which layer. Groups of several sizes inside one layer
 //! would make every kernel ask for the borders of a unit.
 
+mod book;
 mod feed;
 mod table;
 
+pub use book::book_layers;
 pub use feed::Feed;
 pub use table::{Layout, Listing};
 

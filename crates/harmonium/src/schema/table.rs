@@ -87,6 +87,18 @@ impl Schema {
         names.into_iter().collect()
     }
 
+    /// The names of the first `n_columns` columns, where they are known.
+    pub(crate) fn data_names(&self, n_columns: usize) -> Vec<Option<String>> {
+        let mut names = vec![None; n_columns];
+        for filling in &self.layers {
+            let columns = filling.encoding.columns().iter().cloned().flatten();
+            for (c, name) in columns.zip(&filling.names).filter(|(c, _)| *c < n_columns) {
+                names[c] = Some(name.clone());
+            }
+        }
+        names
+    }
+
     fn entries(&self, machine: &Machine, x: &State) -> Listing {
         let visible = machine.visible_layers();
         let n_columns = visible.iter().map(|&l| machine.layer(l).len()).sum();

@@ -15,7 +15,8 @@
 //!   scale, as part of $\Lambda_y$ on a plain one.
 //! - Covariances of the data side are shrunk as those of the start are, $C_{ij} \to C_{ij} -
 //!   \lambda R_{ij}\sigma_i\sigma_j$. Without hidden units the start is then where learning ends; with them, what few rows
-//!   say about correlations is believed no more than before.
+//!   say about correlations is believed no more than before. What is learned of labels given the columns says nothing
+//!   about their covariance and takes nothing.
 //! - Precisions stay inside [`PRECISION`] times where they start.
 
 use crate::engine::Reduce;
@@ -38,6 +39,8 @@ const MOST_TOGETHER: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coordinates {
     layers: Vec<White>,
+    /// The share of what is climbed that is the likelihood of the columns: what shrinkage takes.
+    share: f64,
     /// Whether all who learn together have the same.
     shared: bool,
 }
@@ -64,15 +67,16 @@ enum Form {
 }
 
 impl Coordinates {
-    /// Of the visible Gaussian layers of `machine`, from the data that it learns.
-    pub(super) fn of(machine: &Machine, feed: &Feed<'_>) -> Self {
+    /// Of the visible Gaussian layers of `machine`, from the data that it learns; `share` is that of the
+    /// likelihood of the columns in what is climbed.
+    pub(super) fn of(machine: &Machine, feed: &Feed<'_>, share: f64) -> Self {
         let visible =
             |l: &LayerId| machine.layer(*l).role == Role::Visible && machine.is_gaussian(*l);
         let layers = machine.layer_ids().filter(visible).map(|l| {
             let lateral = dense_lateral(machine, l);
             White::new(l, lateral, columns_of(machine, feed, l))
         });
-        Self { layers: layers.collect(), shared: false }
+        Self { layers: layers.collect(), share, shared: false }
     }
 
     /// Lets all who learn together learn in the same coordinates.
@@ -107,7 +111,7 @@ impl Coordinates {
     pub(super) fn bring(&self, machine: &Machine, gradient: &mut Moments) {
         for l in machine.layer_ids() {
             match self.of_layer(l) {
-                Some(white) => white.bring(machine, gradient),
+                Some(white) => white.bring(machine, gradient, self.share),
                 None => to_learning_scale(machine, l, gradient),
             }
         }
@@ -356,7 +360,7 @@ impl White {
         &self.start
     }
 
-    fn bring(&self, machine: &Machine, gradient: &mut Moments) {
+    fn bring(&self, machine: &Machine, gradient: &mut Moments, share: f64) {
         let (l, layer, n) = (self.layer.0, machine.layer(self.layer), self.columns.len());
         // Around the offset: the bias follows the precision.
         let bias = gradient.bias[l].clone();
@@ -374,7 +378,7 @@ impl White {
                 let row = &mut gradient.weights[c][row_range(n, i)];
                 row.iter_mut()
                     .enumerate()
-                    .for_each(|(k, g)| *g -= self.columns.taken(i, i + 1 + k));
+                    .for_each(|(k, g)| *g -= share * self.columns.taken(i, i + 1 + k));
             }
         }
         match &self.form {

@@ -34,6 +34,7 @@
 use super::guard::Steering;
 use super::initialise;
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
+use super::objective::Objective;
 use super::plan::{Plan, Posterior, Rule};
 use super::trainer::{Trainer, purpose};
 use crate::engine::Arithmetic;
@@ -231,6 +232,7 @@ fn stage_plan(plan: &Plan, s: usize) -> Plan {
         epochs: plan.pretrain_epochs,
         pretrain_epochs: 0,
         learning_rate: plan.pretrain_learning_rate,
+        objective: Objective::Generative,
         rule: Rule::Cd,
         k: Schedule::Constant(1.0),
         posterior: Posterior::Auto,

@@ -7,7 +7,7 @@
 //! Real columns start as one Gaussian: where their layer is coupled with itself, its precision is the inverse of
 //! the shrunk covariance, $\gamma_i = \Lambda_{ii}$ and $J_{ij} = -\Lambda_{ij}$, else one over the variances. Hidden
 //! units that start without weights would stay there, because one Gaussian is a saddle of the likelihood. So each
-//! starts on in few rows, and moves the mean of the columns by $m_j$, random in coordinates in which the data is white;
+//! starts off in most rows, and moves the mean of the columns by $m_j$, random in coordinates in which the data is white;
 //! the precision makes up for what that explains, so that the whole keeps the covariance of the data,
 //! $$\Lambda^{-1} = I - \sum_j p(1-p)\, m_j m_j^\top, \qquad W = \Lambda M.$$
 
@@ -23,9 +23,9 @@ use harmonium_data::Dataset;
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::{Site, Stream};
 
-/// The share of rows in which a hidden unit that sees real columns is on when it starts: rare events are
-/// what one Gaussian explains worst.
-const RARELY: f64 = 0.12;
+/// The share of rows in which a hidden unit that sees real columns is on when it starts: less than half,
+/// because in either half it would be on as well; rarer ones start further below one Gaussian.
+const RARELY: f64 = 0.3;
 
 /// The share of the variance that hidden units explain at the start, on average over directions that some
 /// of them move, at the usual size of first weights.

@@ -88,10 +88,10 @@ impl Checkpoint {
     pub(super) fn dbn(&self) -> Result<&Dbn, Error> {
         match &self.body {
             Body::Dbn(dbn) => Ok(dbn),
-            Body::Machine(_) => Err(Error::Topology {
+            other => Err(Error::Topology {
                 model: "this training",
                 expected: "the checkpoint of a deep belief network",
-                found: "found that of a machine".into(),
+                found: format!("found that of a {}", other.kind()),
             }),
         }
     }
@@ -100,10 +100,10 @@ impl Checkpoint {
     pub(super) fn machine(&self) -> Result<&Machine, Error> {
         match &self.body {
             Body::Machine(machine) => Ok(machine),
-            Body::Dbn(_) => Err(Error::Topology {
+            other => Err(Error::Topology {
                 model: "this training",
                 expected: "the checkpoint of a machine",
-                found: "found that of a deep belief network".into(),
+                found: format!("found that of a {}", other.kind()),
             }),
         }
     }

@@ -60,13 +60,19 @@ pub enum MetricName {
     DeadUnits,
     /// Hidden units that are almost never off.
     SaturatedUnits,
+    /// The share of rows whose most probable class is not their label.
+    ErrorRate(On),
+    /// The mean over tags of the average precision with which each orders the rows.
+    AveragePrecision(On),
+    /// The mean loss of a net.
+    Loss(On),
     /// A metric of the caller's own.
     Other(String),
 }
 
 impl MetricName {
     /// All names but those of callers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 29] = [
         Self::LogLikelihood(On::Train),
         Self::LogLikelihood(On::Valid),
         Self::Bound(On::Train),
@@ -90,6 +96,12 @@ impl MetricName {
         Self::LadderSwaps,
         Self::DeadUnits,
         Self::SaturatedUnits,
+        Self::ErrorRate(On::Train),
+        Self::ErrorRate(On::Valid),
+        Self::AveragePrecision(On::Train),
+        Self::AveragePrecision(On::Valid),
+        Self::Loss(On::Train),
+        Self::Loss(On::Valid),
     ];
 
     /// The name as it is written: a family, and after a dot what it was measured on.
@@ -118,8 +130,31 @@ impl MetricName {
             Self::LadderSwaps => "ladder.swaps",
             Self::DeadUnits => "dead_units",
             Self::SaturatedUnits => "saturated_units",
+            Self::ErrorRate(On::Train) => "error_rate.train",
+            Self::ErrorRate(On::Valid) => "error_rate.valid",
+            Self::AveragePrecision(On::Train) => "average_precision.train",
+            Self::AveragePrecision(On::Valid) => "average_precision.valid",
+            Self::Loss(On::Train) => "loss.train",
+            Self::Loss(On::Valid) => "loss.valid",
             Self::Other(name) => name,
         }
+    }
+
+    /// Whether it is in nats, and the more the better.
+    pub fn is_likelihood(&self) -> bool {
+        matches!(
+            self,
+            Self::LogLikelihood(_)
+                | Self::Bound(_)
+                | Self::Importance(_)
+                | Self::PseudoLikelihood(_)
+                | Self::AnnealedLikelihood
+        )
+    }
+
+    /// Whether less of it is better.
+    pub fn is_cost(&self) -> bool {
+        matches!(self, Self::ErrorRate(_) | Self::Loss(_))
     }
 }
 

@@ -16,6 +16,7 @@ mod guard;
 mod init;
 mod learner;
 mod metric;
+mod objective;
 mod observer;
 mod plan;
 mod trainer;
@@ -30,6 +31,7 @@ pub use guard::{Advice, Guard, Guarding, Steering};
 pub use init::initialise;
 pub use learner::{Checkpoint, Learner, Rollback, Stage, StepReport, Watched};
 pub use metric::{Measurement, Measurements, Metric, MetricName, On};
+pub use objective::Objective;
 pub use observer::{Best, EarlyStop, Every, History, Observer, Record, View};
 pub use plan::{Numbers, OptimizerKind, Plan, Posterior, Rule};
 pub use trainer::Trainer;
@@ -91,7 +93,7 @@ pub fn train(
     let progress = learner.progress();
     let machine = match learner.body() {
         Body::Machine(trained) => trained,
-        Body::Dbn(_) => machine,
+        Body::Dbn(_) | Body::Network(_) => machine,
     };
     Ok(Outcome { machine, epochs: progress.epoch, steps: progress.step, stop })
 }

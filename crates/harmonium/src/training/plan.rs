@@ -1,16 +1,18 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
+use super::objective::Objective;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{
-    ClampedGibbs, Contrastive, Deferring, ExactModel, ExactPosterior, MeanFieldPosterior,
-    Persistent, PseudoLikelihood, Tempered, TrajectorySettings, TrajectoryTempered,
+    Blend, ClampedGibbs, Conditional, Contrastive, Deferring, ExactModel, ExactPosterior,
+    MeanFieldPosterior, Persistent, PseudoLikelihood, Tempered, TrajectorySettings,
+    TrajectoryTempered,
 };
 use crate::machine::{Layer, MOST_STEPS, Machine, check_memory};
 use crate::moments::Moments;
 use crate::optim::{Adam, Optimizer, Penalties, Schedule, Sgd, Sparsity};
 use crate::sampling::{Clamp, MeanField, posterior_factorises};
-use crate::schema::Feed;
+use crate::schema::{Feed, LABELS};
 use serde::{Deserialize, Serialize};
 
 /// Most passes over the data that can be asked for.
@@ -103,6 +105,9 @@ pub struct Plan {
     pub rule: Rule,
     /// The data side of the gradient.
     pub posterior: Posterior,
+    /// What is climbed where there are labels.
+    #[serde(skip_serializing_if = "Objective::is_generative")]
+    pub objective: Objective,
     /// Sweeps of the model side per step.
     pub k: Schedule,
     /// Whether sweeps and learning rate follow what a guard advises; see [`super::Guard`].
@@ -190,6 +195,7 @@ impl Default for Plan {
             batch: 100,
             rule: Rule::Pcd,
             posterior: Posterior::Auto,
+            objective: Objective::Generative,
             k: Schedule::Constant(1.0),
             steer: false,
             chains: 100,
@@ -226,7 +232,7 @@ impl Plan {
 
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
-    pub const KEYS: [&'static str; 31] = [
+    pub const KEYS: [&'static str; 32] = [
         "seed",
         "precision",
         "epochs",
@@ -235,6 +241,7 @@ impl Plan {
         "batch",
         "rule",
         "posterior",
+        "objective",
         "k",
         "steer",
         "chains",
@@ -260,12 +267,14 @@ impl Plan {
         "mean-field-tolerance",
     ];
 
-    /// The defaults for a machine: gentler where real units could run away.
+    /// The defaults for a machine. With real units one Gaussian is a saddle of the likelihood, which Adam leaves
+    /// sooner; steps are clipped, because real units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
         if machine.layers().iter().any(|l| !l.units.is_finite()) {
-            plan.learning_rate = 0.02;
+            plan.optimizer = OptimizerKind::Adam;
+            plan.learning_rate = 0.01;
             plan.clip = Some(10.0);
         }
         plan
@@ -358,6 +367,7 @@ impl Plan {
             && self.sparsity_target.is_none()
             && self.max_norm.is_none();
         let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
+        let plain = plain && self.objective.is_generative();
         sampled && plain && bits && machine.couplings().iter().all(|c| !c.is_lateral())
     }
 
@@ -442,7 +452,35 @@ impl Plan {
             Rule::Exact => Box::new(ExactModel),
             Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
         };
-        Ok((data, model))
+        Ok((data, self.objective_side(machine, settings, closed, model)?))
+    }
+
+    /// The model side of the objective: that of the rule, or what the data alone says, or both.
+    fn objective_side(
+        &self,
+        machine: &Machine,
+        settings: MeanField,
+        closed: bool,
+        model: Box<dyn Deferring>,
+    ) -> Result<Box<dyn Deferring>, Error> {
+        if self.objective.is_generative() {
+            return Ok(model);
+        }
+        let labels =
+            machine.visible_layers().into_iter().find(|&l| machine.layer(l).name == LABELS);
+        let labels = labels.ok_or(Error::NoLabels)?;
+        let posterior: Box<dyn Deferring> = if closed {
+            Box::new(ExactPosterior::default())
+        } else {
+            Box::new(MeanFieldPosterior::new(settings))
+        };
+        let conditional = Conditional::new(labels, posterior);
+        let share = self.objective.generative_share();
+        Ok(if share == 0.0 {
+            Box::new(conditional)
+        } else {
+            Box::new(Blend::new(model, conditional, share))
+        })
     }
 
     pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {
@@ -468,6 +506,7 @@ mod tests {
             reservoir: Some(500),
             freeze_below: Some(0.4),
             rollback_below: Some(0.2),
+            objective: Objective::Hybrid(0.1),
             ..Plan::default()
         };
         let written = serde_json::to_value(everything).unwrap();

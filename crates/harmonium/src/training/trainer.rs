@@ -123,7 +123,7 @@ impl<'d> Trainer<'d> {
             sampler = sampler.expecting_updates();
         }
         let machine = sampler.machine();
-        let coordinates = Coordinates::of(machine, &feed);
+        let coordinates = Coordinates::of(machine, &feed, plan.objective.generative_share());
         let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine, rows));
         let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
@@ -414,11 +414,7 @@ impl<'d> Trainer<'d> {
     /// One update of the machine, in the order of the formulas.
     fn step_by_moments(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        let data = self.side(progress, purpose::POSITIVE)?;
-        let model = self.side(progress, purpose::NEGATIVE)?;
-        let mut means = data.bias.clone();
-        let mut gradient = data.minus(&model);
-        drop(model);
+        let (mut gradient, mut means) = self.slopes_and_means(progress)?;
         if let Some(reduce) = &mut self.reduce {
             let mut parts = gradient.slices_mut();
             parts.extend(means.iter_mut().map(Vec::as_mut_slice));
@@ -450,6 +446,25 @@ impl<'d> Trainer<'d> {
             return Err(Self::ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
+    }
+
+    /// The slopes of the objective in the next batch, without penalties and in the parameters of the machine;
+    /// nothing moves.
+    ///
+    /// # Errors
+    ///
+    /// If an estimator cannot do its work.
+    pub fn slopes(&mut self) -> Result<Moments, Error> {
+        self.present();
+        Ok(self.slopes_and_means(self.progress())?.0)
+    }
+
+    /// The slopes in the batch, and the means of its data side.
+    fn slopes_and_means(&mut self, progress: Progress) -> Result<(Moments, Vec<Vec<f64>>), Error> {
+        let data = self.side(progress, purpose::POSITIVE)?;
+        let model = self.side(progress, purpose::NEGATIVE)?;
+        let means = data.bias.clone();
+        Ok((data.minus(&model), means))
     }
 
     /// Moments of one side.

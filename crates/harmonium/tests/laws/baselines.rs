@@ -152,7 +152,7 @@ fn a_score_stands_beside_its_baseline() {
         assert!(gain.is_none(), "{method}, untrained: {gain:?}");
     }
     assert!(model.score(&data, Method::FreeEnergy).unwrap().baseline.is_err());
-    let unknown = Model::from(model.top().clone());
+    let unknown = Model::from(model.top().unwrap().clone());
     assert!(unknown.score(&data, Method::Exact).unwrap().baseline.unwrap_err().contains("trained"));
 }
 

@@ -15,15 +15,19 @@ use harmonium::sampling::{Clamp, Sampler};
 use harmonium::{Binarize, Dataset, Error, Model, exact};
 use ndarray::{Array2, Axis};
 
-const Q: usize = 3;
-const LABELS: LayerId = LayerId(1);
+pub(crate) const Q: usize = 3;
+
+/// The layer of labels: behind all others that data goes into.
+pub(crate) fn labels(machine: &Machine) -> LayerId {
+    *machine.visible_layers().last().unwrap()
+}
 
 /// Every machine under law with three classes beside its visible layer, all weights strong.
-fn machines() -> Vec<(String, Machine)> {
+pub(crate) fn machines() -> Vec<(String, Machine)> {
     let labelled = |(name, machine): (String, Machine)| {
         let machine = with_labels(&machine, Q).unwrap();
         let mut step = Moments::zeros(&machine);
-        step.bias[LABELS.0].iter_mut().enumerate().for_each(|(y, b)| *b = noise(31, y));
+        step.bias[labels(&machine).0].iter_mut().enumerate().for_each(|(y, b)| *b = noise(31, y));
         let weights = step.weights.last_mut().unwrap();
         weights.iter_mut().enumerate().for_each(|(i, w)| *w = 3.0 * noise(32, i));
         (name, moved(&machine, &step))
@@ -33,11 +37,11 @@ fn machines() -> Vec<(String, Machine)> {
 
 /// The visible layers but the labels.
 fn inputs(machine: &Machine) -> Vec<LayerId> {
-    machine.visible_layers().into_iter().filter(|&l| l != LABELS).collect()
+    machine.visible_layers().into_iter().filter(|&l| l != labels(machine)).collect()
 }
 
 /// Some rows of data, and the state that holds them.
-fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
+pub(crate) fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
     let mut x = some_states(machine, n, 5);
     let mut values = Vec::new();
     for row in 0..n {
@@ -55,18 +59,19 @@ fn some_rows(machine: &Machine, n: usize) -> (Dataset, State) {
 
 /// $s_y$ of each row with what `clamp` holds besides the label.
 fn log_sums(machine: &Machine, clamp: &Clamp, x: &State, class: usize) -> Vec<f64> {
-    exact::log_sums(machine, &holding(clamp), &with_class(machine, x, class)).unwrap()
+    exact::log_sums(machine, &holding(machine, clamp), &with_class(machine, x, class)).unwrap()
 }
 
-fn holding(clamp: &Clamp) -> Clamp {
-    clamp.clone().with_units(LABELS, vec![true])
+fn holding(machine: &Machine, clamp: &Clamp) -> Clamp {
+    clamp.clone().with_units(labels(machine), vec![true])
 }
 
 fn with_class(machine: &Machine, x: &State, class: usize) -> State {
     let mut x = x.clone();
-    let one: Vec<f64> =
-        (0..machine.layer(LABELS).len()).map(|k| f64::from(u8::from(k == class))).collect();
-    (0..x.n_rows()).for_each(|row| x.set_row(LABELS, row, &one).unwrap());
+    let one: Vec<f64> = (0..machine.layer(labels(machine)).len())
+        .map(|k| f64::from(u8::from(k == class)))
+        .collect();
+    (0..x.n_rows()).for_each(|row| x.set_row(labels(machine), row, &one).unwrap());
     x
 }
 
@@ -97,6 +102,7 @@ fn classes_have_the_probabilities_of_the_machine() {
         let (data, x) = some_rows(&machine, 7);
         let clamp = Clamp::layers(inputs(&machine));
         let expected = enumerated(&machine, &clamp, &x);
+        let labels: usize = inputs(&machine).iter().map(|&l| machine.layer(l).len()).sum();
         let model = Model::from(machine);
         let found = model.classify(&data).unwrap();
         assert_eq!((found.method, found.classes.len()), (ClassMethod::Exact, Q), "{name}");
@@ -109,7 +115,6 @@ fn classes_have_the_probabilities_of_the_machine() {
         let completing = Completing::default();
         let filled = model.complete_with(&data, None, &completing, &mut Silent).unwrap();
         assert_eq!(filled.n_missing, 7, "{name}");
-        let labels = model.top().layer(LayerId(0)).len();
         let columns: Vec<usize> = (labels..labels + Q).collect();
         assert_same(&name, &expected, &filled.values.select(Axis(1), &columns));
         assert!(filled.values.iter().all(|v| v.is_finite()));

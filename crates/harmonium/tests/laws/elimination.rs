@@ -116,17 +116,107 @@ fn samples_are_distributed_as_all_states() {
             }
             for tree in trees(&graph) {
                 let elimination = Elimination::new(&graph, &tree);
-                let tables = elimination.tables(&mut Silent).unwrap();
                 let mut counts = vec![0.0; p.len()];
-                let mut drawn = vec![0; graph.nodes().len()];
-                for row in 0..n {
-                    let site = Site::new(row, 0, 0);
-                    tables.sample_into(|u| Stream::new(63).uniform(site, u), &mut drawn);
-                    counts[states.iter().position(|s| *s == drawn).unwrap()] += 1.0;
-                }
+                let take = |_, drawn: &[u32]| {
+                    let same = |s: &Vec<usize>| s.iter().zip(drawn).all(|(a, b)| *a == *b as usize);
+                    counts[states.iter().position(same).unwrap()] += 1.0;
+                    Ok(())
+                };
+                let uniform = |row, u| Stream::new(63).uniform(Site::new(row, 0, 0), u);
+                let log_sum = elimination.samples(n, uniform, take, &mut Silent).unwrap();
+                assert_close(log_z, log_sum, 1e-12, &name);
                 assert_distributed(&format!("{name}, clamp {k}"), &counts, &p);
             }
         }
+    }
+}
+
+#[test]
+fn the_most_probable_state_is_the_best_of_all() {
+    for (name, machine) in discrete().into_iter().chain(gaussian()) {
+        let x = some_states(&machine, 3, 69);
+        for (clamp, row) in clamps(&machine, 3).iter().flat_map(|c| (0..3).map(move |r| (c, r))) {
+            let graph = Pairwise::new(&machine, clamp, &x, row).unwrap();
+            let (_, logs) = all_states(&graph);
+            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            for tree in trees(&graph) {
+                let found = Elimination::new(&graph, &tree).mode(&mut Silent).unwrap();
+                assert_close(most, graph.log_weight(&found), 1e-12, &name);
+            }
+        }
+    }
+}
+
+/// Tables that are made again are the same, whatever the budget.
+#[test]
+fn a_budget_changes_nothing_but_the_work() {
+    let rbm = {
+        let mut rbm = Rbm::binary(13, 11).unwrap().into_machine();
+        let noise = |k: usize| 4.0 * noise(71, k);
+        let matrix = harmonium::machine::Matrix::from_fn(13, 11, |i, j| noise(i * 11 + j)).unwrap();
+        let layers = rbm.layers().to_vec();
+        rbm =
+            Machine::new(layers, vec![Coupling::between(LayerId(0), LayerId(1), matrix)]).unwrap();
+        rbm
+    };
+    let parts: Vec<(usize, usize)> =
+        grid(4, 10).into_iter().filter(|&(u, v)| u / 20 == v / 20 && (u, v) != (33, 34)).collect();
+    for (name, machine) in [
+        ("grid", layer_of(Units::Spin, 40, &grid(4, 10), 1.5)),
+        ("parts", layer_of(Units::Binary, 40, &parts, 1.5)),
+        ("three states", layer_of(Units::Categorical { q: 3 }, 24, &grid(3, 8), 1.0)),
+        ("rbm", rbm),
+    ] {
+        let x = State::zeros(&machine, 1).unwrap();
+        let graph = Pairwise::new(&machine, &Clamp::none(), &x, 0).unwrap();
+        let tree = BucketTree::narrow(&graph, 20.0).unwrap();
+        let whole = Elimination::new(&graph, &tree);
+        let (marginals, mode) =
+            (whole.marginals(&mut Silent).unwrap(), whole.mode(&mut Silent).unwrap());
+        let means = exact::conditional_means(&machine, &Clamp::none(), &x).unwrap();
+        for (node, p) in graph.nodes().iter().zip(&marginals.nodes) {
+            let values = machine.layer(node.layer).units.configurations().unwrap().0;
+            let mean: f64 = values.iter().zip(p).map(|(x, p)| p * x[0]).sum();
+            let group = values[0].len();
+            let expected = means.row(node.layer, 0)[node.unit * group];
+            assert_close(expected, mean, 1e-10, name);
+        }
+        let uniform = |row, u| Stream::new(70).uniform(Site::new(row, 0, 0), u);
+        let samples = |elimination: &Elimination<'_>| {
+            let mut all = Vec::new();
+            let take = |_, states: &[u32]| {
+                all.push(states.to_vec());
+                Ok(())
+            };
+            elimination.samples(20, uniform, take, &mut Silent).unwrap();
+            all
+        };
+        let drawn = samples(&whole);
+        let all = tree.marginals_within(f64::INFINITY).unwrap();
+        assert!(!all.recompute(), "{name}");
+        let (mut cut, mut refused) = (0, 0);
+        for k in 1..40 {
+            let budget = all.bytes() * 0.9_f64.powi(k);
+            let within = Elimination::new(&graph, &tree).within(budget);
+            match tree.marginals_within(budget) {
+                Some(pieces) => {
+                    assert!(pieces.bytes() <= budget, "{name}: {} > {budget}", pieces.bytes());
+                    assert!(!pieces.recompute() || pieces.log2_terms() > all.log2_terms());
+                    cut += usize::from(pieces.recompute());
+                    assert_eq!(within.marginals(&mut Silent).unwrap(), marginals, "{name} {k}");
+                }
+                None => {
+                    refused += 1;
+                    let error = within.marginals(&mut Silent).unwrap_err();
+                    assert!(error.to_string().contains("junction tree"), "{error}");
+                }
+            }
+            if tree.samples_within(budget).is_some() {
+                assert_eq!(within.mode(&mut Silent).unwrap(), mode, "{name} {k}");
+                assert_eq!(samples(&within), drawn, "{name} {k}");
+            }
+        }
+        assert!(cut > 3 && refused > 0, "{name}: {cut} cut, {refused} refused");
     }
 }
 

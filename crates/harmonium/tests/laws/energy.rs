@@ -134,6 +134,7 @@ fn a_base_from_means_has_these_means() {
             .layers()
             .iter()
             .map(|l| match l.units {
+                Units::Categorical { q: 4 } => [0.1, 0.5, 0.3, 0.1].repeat(l.n_units()),
                 Units::Categorical { .. } => [0.2, 0.5, 0.3].repeat(l.n_units()),
                 _ => vec![0.3; l.len()],
             })
@@ -204,6 +205,9 @@ fn blocks_are_few_cover_every_layer_and_never_see_each_other() {
         let expected = match machine.layers().len() {
             1 => 1,
             _ if name.starts_with("triangle") => 3,
+            // Here every layer sees every other.
+            n if name == "mixed lateral" || name == "mixed visible lateral" => n,
+            n if name == "mixed visible only" => n,
             _ => 2,
         };
         assert_eq!(blocks.len(), expected, "{name}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 22] = [
     "error",
     "progress",
     "units",
@@ -17,10 +17,12 @@ const ORDER: [&str; 20] = [
     "moments",
     "sampling",
     "exact",
+    "inference",
     "estimators",
     "optim",
     "training",
     "evaluation",
+    "network",
     "run",
     "findings",
     "model",

@@ -4,6 +4,7 @@ use harmonium::exact;
 use harmonium::machine::{
     Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, State, Triangle, Weights,
 };
+use harmonium::models::{Above, Lateral, over};
 use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::Clamp;
@@ -240,9 +241,69 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
     graphs.iter().map(|g| (g.name.to_string(), build(g, 3))).collect()
 }
 
+/// The graphs of a table whose columns differ in kind and in their number of categories, as `models::over` makes
+/// them; in the default run those that every other is a part of.
+pub(crate) fn mixed() -> Vec<(String, Machine)> {
+    let kinds = [
+        ("numbers", Units::Gaussian, 2),
+        ("bits", Units::Binary, 1),
+        ("categories3", CATEGORICAL, 1),
+        ("categories4", Units::Categorical { q: 4 }, 1),
+    ];
+    let visible: Vec<Layer> = kinds
+        .iter()
+        .map(|&(name, units, n)| Layer::new(name, Role::Visible, units, n).unwrap())
+        .collect();
+    let graphs = [
+        ("mixed rbm", Above::Rbm(3)),
+        ("mixed dbm", Above::Dbm(&[2, 2])),
+        ("mixed lateral", Above::Bm(2, Lateral::Both)),
+        ("mixed visible lateral", Above::Bm(2, Lateral::Visible)),
+        ("mixed hidden lateral", Above::Bm(2, Lateral::Hidden)),
+        ("mixed visible only", Above::Bm(0, Lateral::Visible)),
+    ];
+    let short = ["mixed rbm", "mixed dbm", "mixed lateral"];
+    let wanted = graphs.into_iter().filter(|(name, _)| extent(short.contains(name), true));
+    let machine = |above| {
+        // Numbers that see each other must keep a distribution.
+        let strength = if matches!(above, Above::Bm(..)) { 0.25 } else { 0.5 };
+        filled(&over(visible.clone(), above).unwrap(), strength, 11)
+    };
+    wanted.map(|(name, above)| (name.to_string(), machine(above))).collect()
+}
+
+/// The machine with parameters that are not zero.
+fn filled(machine: &Machine, strength: f64, seed: u64) -> Machine {
+    let mut layers = machine.layers().to_vec();
+    for (l, layer) in layers.iter_mut().enumerate() {
+        let at = |k: u64, i: usize| noise(seed * 100 + k, l * 40 + i);
+        layer.bias.iter_mut().enumerate().for_each(|(i, b)| *b = 2.0 * at(1, i));
+        layer.offset.iter_mut().enumerate().for_each(|(i, m)| *m = 0.2 + at(2, i));
+        layer.own.iter_mut().enumerate().for_each(|(i, g)| *g = 1.5 + at(3, i));
+    }
+    let couple = |(c, coupling): (usize, &Coupling)| {
+        let w = |i: usize, j: usize| 4.0 * strength * noise(seed * 100 + 50 + c as u64, i * 31 + j);
+        let (a, b) = coupling.between;
+        let units = layers[a.0].units;
+        match &coupling.weights {
+            Weights::Between(m) => {
+                let (n, k) = m.shape();
+                Coupling::between(a, b, Matrix::from_fn(n, k, w).unwrap())
+            }
+            _ => {
+                let n = layers[a.0].len();
+                let inside = |i, j| if units.same_unit(i, j) { 0.0 } else { w(i, j) };
+                Coupling::lateral(a, Triangle::from_fn(n, inside).unwrap())
+            }
+        }
+    };
+    let couplings = machine.couplings().iter().enumerate().map(couple).collect();
+    Machine::new(layers, couplings).unwrap().with_constant(0.3).unwrap()
+}
+
 /// All of them.
 pub(crate) fn all() -> Vec<(String, Machine)> {
-    discrete().into_iter().chain(gaussian()).collect()
+    discrete().into_iter().chain(gaussian()).chain(mixed()).collect()
 }
 
 /// Every state of a machine of discrete units.

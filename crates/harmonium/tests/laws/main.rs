@@ -11,6 +11,7 @@
     reason = "tests may panic, and index several tables by one row"
 )]
 
+mod approximations;
 mod autopilot;
 mod bad_input;
 mod baselines;
@@ -28,6 +29,7 @@ mod greedy;
 mod holes;
 mod inference;
 mod kernels;
+mod known_machines;
 mod layering;
 mod learning;
 mod log_partition;
@@ -38,6 +40,9 @@ mod model_methods;
 mod model_samples;
 mod model_scores;
 mod model_train;
+mod modes;
+mod network;
+mod objectives;
 mod physics;
 mod posterior;
 mod reals;

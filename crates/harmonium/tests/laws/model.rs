@@ -302,7 +302,7 @@ fn completed_labels_are_class_probabilities() {
         let rows = Array2::from_shape_fn((2, 3), |(_, c)| f64::from(u8::from(c == 1)));
         let data = Dataset::from_array(rows.view()).unwrap();
         let found = model.complete(&data).unwrap();
-        let machine = model.top();
+        let machine = model.top().unwrap();
         let mut one = State::zeros(machine, 1).unwrap();
         one.set_row(LayerId(0), 0, &[0.0, 1.0, 0.0]).unwrap();
         let means = conditional_means(machine, &Clamp::layers([LayerId(0)]), &one);

@@ -73,7 +73,7 @@ fn exact_samples_given_rows_and_classes_have_the_conditional_probabilities() {
         }
     }
     for (name, model) in labelled_machines() {
-        let machine = model.top().clone();
+        let machine = model.top().unwrap().clone();
         let mut one = State::zeros(&machine, 1).unwrap();
         one.set_row(LayerId(1), 0, &[0.0, 1.0, 0.0]).unwrap();
         let (states, p) = visible_states(&machine, &Clamp::layers([LayerId(1)]), &one);

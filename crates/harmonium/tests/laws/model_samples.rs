@@ -156,7 +156,7 @@ fn shown_means_are_those_given_exactly_drawn_hidden_states() {
 #[test]
 fn samples_of_a_class_have_its_probabilities() {
     for (name, model) in labelled_machines() {
-        let machine = model.top().clone();
+        let machine = model.top().unwrap().clone();
         for (class, of) in ["a", "b", "c"].into_iter().enumerate() {
             let samples = model.of_class(of).unwrap().sample(2000, Sweeps(60), 6).unwrap();
             let mut one = State::zeros(&machine, 1).unwrap();
@@ -184,7 +184,7 @@ fn means_of_a_class_are_means_and_its_label_stays() {
             ..Drawing::default()
         };
         let drawn = model.of_class("b").unwrap().draw(&drawing, &mut Silent).unwrap().values;
-        let machine = model.top();
+        let machine = model.top().unwrap();
         let mut one = State::zeros(machine, 1).unwrap();
         one.set_row(LayerId(1), 0, &[0.0, 1.0, 0.0]).unwrap();
         let means = conditional_means(machine, &Clamp::layers([LayerId(1)]), &one);
@@ -244,7 +244,7 @@ fn features_are_exact_posterior_means_where_the_posterior_factorises() {
 #[test]
 fn features_of_labelled_rows_use_the_label() {
     let (name, model) = labelled_machines().swap_remove(0);
-    let machine = model.top();
+    let machine = model.top().unwrap();
     let rows = Array2::from_shape_fn((3, 3), |(r, c)| f64::from(u8::from(r == c)));
     let table = Table::from_array(rows.view()).unwrap();
     let data = Dataset::new(table, Binarize::None).unwrap();

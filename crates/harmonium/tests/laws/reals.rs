@@ -8,7 +8,7 @@ use harmonium::machine::{LayerId, Machine, State};
 use harmonium::models::{Bm, Lateral, Rbm};
 use harmonium::sampling::Clamp;
 use harmonium::schema::Feed;
-use harmonium::training::{Plan, Rule, Stop, initialise, train};
+use harmonium::training::{OptimizerKind, Plan, Rule, Stop, initialise, train};
 use harmonium::units::Units;
 use harmonium_data::Dataset;
 use ndarray::Array2;
@@ -72,7 +72,9 @@ fn visible(d: usize) -> Machine {
 fn one_gaussian_is_where_learning_rests() {
     let data = clusters(30, 4, 20.0, 3.0);
     for center in [true, false] {
-        let plan = Plan { initial_std: 0.0, center, ..exactly(40) };
+        // Adam would make steps of what rounding leaves of the slopes.
+        let optimizer = OptimizerKind::Sgd;
+        let plan = Plan { initial_std: 0.0, center, optimizer, ..exactly(40) };
         let mut start = coupled(4, 2);
         initialise(&mut start, &data, &plan).unwrap();
         let trained = train(coupled(4, 2), &data, &plan, &mut []).unwrap().machine;
@@ -148,8 +150,8 @@ fn hidden_units_learn_what_one_gaussian_cannot() {
     let fitted = Fitted::of(&layers, &data).unwrap().unwrap();
     let gaussian = fitted.score(&Feed::of(&layers, &test).unwrap()).unwrap().gaussian.unwrap().mean;
     for rule in [Rule::Exact, Rule::Pcd] {
-        let plan = Plan { rule, batch: 100, ..exactly(300) };
-        let outcome = train(coupled(4, 4), &data, &plan, &mut []).unwrap();
+        let plan = Plan { rule, batch: 100, ..exactly(600) };
+        let outcome = train(coupled(4, 6), &data, &plan, &mut []).unwrap();
         let found = likelihood::exact(&outcome.machine, &test).unwrap().mean;
         assert!(found > gaussian + 0.3, "{rule:?}: {found} against {gaussian}");
     }

@@ -122,7 +122,7 @@ fn the_partition_functions_are_the_same() {
         ("dbm", 6.196_417_864_477_582),
         ("rbm-3000", 6.005_132_083_140_293_5),
     ] {
-        let found = exact::log_partition(model(name).body.top()).unwrap();
+        let found = exact::log_partition(model(name).body.top().unwrap()).unwrap();
         assert!((found - expected).abs() < 1e-12, "{name}: {found} is not {expected}");
     }
 }
@@ -169,6 +169,7 @@ fn the_same_command_gives_the_same_events() {
         checkpoint_seconds: 30.0,
         watch: Watch::Pseudo,
         guarding: Guarding::Warn,
+        metrics: Vec::new(),
     };
     let recorded = run.record(&mut learner, recording, None, &mut Silent).unwrap();
     assert_eq!(recorded.model, expected);

@@ -97,6 +97,7 @@ impl Judged {
             checkpoint_seconds: 1e9,
             watch: Watch::Pseudo,
             guarding: Guarding::Warn,
+            metrics: Vec::new(),
         };
         let mut learner = training.learner().unwrap();
         let recorded = run.record(learner.as_mut(), recording, None, &mut Silent).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::machines::{Numbers, bits, machine, model, sparse_model};
 use harmonium::machine::{Clamp, Coupling, Layer, LayerId, Machine, Matrix, Role, Weights};
+use harmonium::network::{Shape, random};
 use harmonium::run::{Model, SavedCheckpoint};
 use harmonium::units::Units;
 use harmonium::{Error, exact};
@@ -278,9 +279,42 @@ fn other_versions_and_kinds_say_so() {
     let bare = described(|d| d["format_version"] = json!(3));
     assert_says(&bare, &["version 3 of the format has a checksum"]);
     assert_says(&described(|d| d["checksum"] = json!("00")), &["checksum", "have changed"]);
-    let error = described(|d| d["kind"] = json!("network"));
-    assert_says(&error, &["only `machine` and `dbn` can be read", "`network`"]);
+    let error = described(|d| d["kind"] = json!("forest"));
+    assert_says(&error, &["only `machine`, `dbn` and `network` can be read", "`forest`"]);
+    assert_says(&described(|d| d["kind"] = json!("network")), &["does not describe a network"]);
     assert_says(&described(|d| d["kind"] = json!("dbn")), &["does not describe a dbn"]);
+}
+
+/// The error for a net whose description was changed.
+fn net(change: impl FnOnce(&mut Value)) -> Error {
+    let input = Layer::new("visible", Role::Visible, Units::Binary, 3).unwrap();
+    let shape = Shape { hidden: vec![2], ..Shape::classes(4, 0) };
+    let bytes = Model::from(random(&[input], &shape).unwrap()).to_bytes().unwrap();
+    let n = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    let mut header: Value = serde_json::from_slice(&bytes[8..8 + n]).unwrap();
+    let text = header["__metadata__"]["harmonium"].as_str().unwrap();
+    let mut description: Value = serde_json::from_str(text).unwrap();
+    change(&mut description["network"]);
+    header["__metadata__"]["harmonium"] = Value::String(description.to_string());
+    Model::from_bytes(&file(&header.to_string(), &bytes[8 + n..])).unwrap_err()
+}
+
+/// Whatever a file claims about a net, nothing is made room for that is not there.
+#[test]
+fn claims_about_nets_are_checked() {
+    for claim in [4_u64, 1_000_000_000_000_000, u64::MAX] {
+        assert!(matches!(net(|n| n["inputs"][0]["n_units"] = json!(claim)), Error::Damaged { .. }));
+        assert!(matches!(net(|n| n["layers"][0]["n_units"] = json!(claim)), Error::Damaged { .. }));
+    }
+    assert_says(&net(|n| n["layers"] = json!([])), &["layers of a net"]);
+    assert_says(&net(|n| n["inputs"] = json!([])), &["network.hidden1.weights"]);
+    assert_says(&net(|n| n["target"] = json!("stars")), &["stars"]);
+    assert_says(&net(|n| n["layers"][0]["activation"] = json!("step")), &["step"]);
+    assert_says(&net(|n| n["layers"][1]["activation"] = json!("relu")), &["linear last layer"]);
+    assert_says(&net(|n| n["layers"][1]["name"] = json!("hidden1")), &["network.hidden1.weights"]);
+    assert_says(&net(|n| n["more"] = json!(1)), &["more"]);
+    let dense = json!({"name": "a", "activation": "relu", "n_units": 1});
+    assert_says(&net(|n| n["layers"] = json!(vec![dense; 10_001])), &["10001", "10000"]);
 }
 
 #[test]

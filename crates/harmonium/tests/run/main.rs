@@ -13,6 +13,7 @@ mod folder;
 mod hostile;
 mod machines;
 mod model_files;
+mod network;
 mod record;
 mod resume;
 mod uai;

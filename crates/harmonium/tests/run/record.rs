@@ -52,7 +52,16 @@ fn recording<'d>(
         Watch::None | Watch::Pseudo => Guarding::Warn,
     };
     let checkpoint_seconds = 1e9;
-    Recording { about, train, valid, patience, checkpoint_seconds, watch, guarding }
+    Recording {
+        about,
+        train,
+        valid,
+        patience,
+        checkpoint_seconds,
+        watch,
+        guarding,
+        metrics: Vec::new(),
+    }
 }
 
 /// What a run is made of.

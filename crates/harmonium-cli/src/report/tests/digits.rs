@@ -83,6 +83,7 @@ fn digits_run(epochs: u64) -> Contents {
         data: facts(&summary, [&data, &valid]),
         image,
         filters,
+        mistakes: Vec::new(),
     }
 }
 

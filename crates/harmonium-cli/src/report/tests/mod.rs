@@ -72,6 +72,11 @@ fn full() -> Contents {
         data: vec![("rows <n>".into(), "1,797 & more".into())],
         image: Some(Image { height: 8, width: 8 }),
         filters: vec![layer("hidden'1", 30, vec![]), layer("hidden2", 5, vec![0.1; 5])],
+        mistakes: vec![Mistake {
+            values: vec![0.5; 64],
+            label: "<4>".into(),
+            found: ("9".into(), 0.75),
+        }],
     }
 }
 
@@ -134,6 +139,7 @@ fn a_full_report_is_whole_and_loads_nothing() {
         "scores",
         "mixing",
         "curves",
+        "mistakes",
         "filters",
         "samples",
         "weights",
@@ -142,7 +148,7 @@ fn a_full_report_is_whole_and_loads_nothing() {
     ] {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
-    assert_eq!((page.matches("<img ").count(), page.matches("<svg ").count()), (4, 13));
+    assert_eq!((page.matches("<img ").count(), page.matches("<svg ").count()), (5, 13));
     assert!(page.contains("&lt;/pre&gt;&lt;script&gt;alert(1)"));
     assert!(page.contains("Not a likelihood"));
     assert!(page.contains("20 epochs, 360 steps, 0.2 s"));

@@ -35,10 +35,10 @@ use crate::exact::{self, Budget};
 use crate::machine::Machine;
 use crate::progress::Listener;
 use search::Search;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How $\ln Z$ is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// By enumeration.

@@ -1,0 +1,206 @@
+//! What was typed becomes what is learned: flags over a configuration file over defaults.
+
+use crate::args::Common;
+use crate::args::data::DataArgs;
+use crate::args::finetune::{FinetuneArgs, FinetuneSettings};
+use crate::failure::Failure;
+use crate::plan;
+use clap::{Args as _, Command};
+use harmonium::Model;
+use harmonium::models::{Activation, Body, Target};
+use harmonium::network::{LOGISTIC_RATE, NetworkPlan};
+use harmonium_data::Reading;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// The word for nets in `run.toml`.
+pub(crate) const NETWORK: &str = "network";
+/// Keys of a run that are not flags of `finetune`.
+const OWN_KEYS: [&str; 7] =
+    ["model", "from", "data", "seed", "precision", "labelled-rows", "provenance"];
+/// The learning rate with Adam, before decay.
+const ADAM_RATE: f64 = 0.001;
+
+/// The settings of a run, merged and typed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// The model that the net is made of, or `none`.
+    pub(crate) from: Option<String>,
+    pub(crate) data: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) settings: FinetuneSettings,
+    pub(crate) reading: Reading,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnSettings {
+    from: Option<String>,
+    data: Option<String>,
+    seed: u64,
+}
+
+fn all_flags() -> Command {
+    DataArgs::augment_args(FinetuneSettings::augment_args(Command::new("finetune")))
+}
+
+/// The settings of a file, every key known.
+pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
+    let table = plan::parse_as(text, path, &all_flags(), &OWN_KEYS)?;
+    match table.get("model").and_then(Value::as_str) {
+        Some(other) if other != NETWORK => Err(Failure::new(
+            format!("`{path}` is the configuration of a {other}, not of a net"),
+            format!("use `harmonium train {other}`"),
+        )),
+        _ => Ok(table),
+    }
+}
+
+/// The flags that were given, as a table.
+pub(crate) fn flags(args: &FinetuneArgs, common: &Common) -> Result<Table, Failure> {
+    let settings = FinetuneSettings { labelled_rows: args.few.rows, ..args.settings.clone() };
+    let mut table = plan::as_table(&settings)?;
+    table.extend(plan::as_table(&args.reading)?);
+    for (key, given) in [("from", &args.model), ("data", &args.data)] {
+        if let Some(given) = given {
+            table.insert(key.into(), given.clone().into());
+        }
+    }
+    if let Some(seed) = common.seed {
+        table.insert("seed".into(), plan::number(seed)?);
+    }
+    Ok(table)
+}
+
+/// The merged table with its types.
+pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
+    plan::check_words(table, &all_flags())?;
+    let OwnSettings { from, data, seed } = plan::read_as(table)?;
+    let (settings, reading) = (plan::read_as(table)?, plan::read_as(table)?);
+    Ok(Asked { from, data, seed, settings, reading })
+}
+
+impl Asked {
+    /// The plan: the library's defaults under what was asked.
+    pub(crate) fn plan(&self, model: Option<&Model>) -> Result<NetworkPlan, Failure> {
+        let mut table = plan::as_table(&NetworkPlan::default())?;
+        let logistic = match model.map(|model| &model.body) {
+            None => self.settings.units.as_deref() == Some("logistic"),
+            Some(Body::Network(network)) => {
+                NetworkPlan::suited_to(network).learning_rate == LOGISTIC_RATE
+            }
+            // Those of machines are.
+            Some(_) => true,
+        };
+        if logistic {
+            table.insert("learning-rate".into(), LOGISTIC_RATE.into());
+        }
+        if self.settings.optimizer.as_deref() == Some("adam") {
+            table.insert("learning-rate".into(), ADAM_RATE.into());
+            table.insert("momentum".into(), "0.9".into());
+        }
+        let given = plan::as_table(&self.settings)?;
+        table
+            .extend(given.into_iter().filter(|(key, _)| NetworkPlan::KEYS.contains(&key.as_str())));
+        table.insert("seed".into(), plan::number(self.seed)?);
+        table.insert("center".into(), (!self.settings.no_center).into());
+        let plan: NetworkPlan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
+            Failure::new(
+                format!("a setting is out of range: {}", e.message()),
+                "see `harmonium finetune --help`",
+            )
+        })?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// What the units of further hidden layers are.
+    pub(crate) fn activation(&self) -> Activation {
+        match self.settings.units.as_deref() {
+            Some("logistic") => Activation::Logistic,
+            Some("linear") => Activation::Linear,
+            _ => Activation::Relu,
+        }
+    }
+
+    /// What is learned, where that was said.
+    pub(crate) fn target(&self) -> Option<Target> {
+        match self.settings.target.as_deref()? {
+            "tags" => Some(Target::Tags),
+            "values" => Some(Target::Values),
+            "input" => Some(Target::Input),
+            _ => Some(Target::Classes),
+        }
+    }
+
+    /// Flags that do not go together.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let settings = &self.settings;
+        if let Some(s) = settings.checkpoint_seconds.filter(|s| !(s.is_finite() && *s >= 0.0)) {
+            return Err(Failure::new(
+                format!(
+                    "`--checkpoint-seconds {s}` is not possible: it must be finite and not negative"
+                ),
+                "leave it out for a checkpoint every 30 seconds",
+            ));
+        }
+        if settings.valid.is_some() && settings.valid_share.is_some() {
+            return Err(Failure::new(
+                "`--valid` and `--valid-share` both say what is validated with",
+                "give the validation data, or the share of the training data to set apart",
+            ));
+        }
+        let table = matches!(self.target(), Some(Target::Tags | Target::Values));
+        if table && settings.targets.is_none() {
+            return Err(Failure::new(
+                "tags and values are learned from a table of targets, and there is none",
+                "give it with `--targets DATA`",
+            ));
+        }
+        if matches!(self.target(), Some(Target::Classes | Target::Input))
+            && settings.targets.is_some()
+        {
+            return Err(Failure::new(
+                "`--targets` is a table of tags or values, and classes or the input are to be learned",
+                "leave one of `--targets` and `--target` out",
+            ));
+        }
+        if settings.targets.is_some()
+            && (settings.valid.is_some() || settings.labelled_rows.is_some())
+        {
+            return Err(Failure::new(
+                "`--valid` and `--labelled N` go with classes, not with a table of targets",
+                "set a share of the rows apart with `--valid-share`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Everything, with the defaults filled in: the text of `run.toml`.
+pub(crate) fn resolved(
+    asked: &Asked,
+    reading: &Reading,
+    plan_: &NetworkPlan,
+    provenance: Table,
+) -> Result<Table, Failure> {
+    let mut table = plan::as_table(&asked.settings)?;
+    table.extend(plan::as_table(reading)?);
+    let mut planned = plan::as_table(plan_)?;
+    planned.remove("center");
+    table.extend(planned);
+    table.insert("model".into(), NETWORK.into());
+    table.insert("from".into(), asked.from.clone().unwrap_or_default().into());
+    table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
+    table.insert("provenance".into(), Value::Table(provenance));
+    Ok(table)
+}
+
+/// The part of the settings that may stand in a model file: no paths.
+pub(crate) fn without_paths(table: &Table) -> serde_json::Value {
+    let mut table = table.clone();
+    for key in ["from", "targets"] {
+        table.remove(key);
+    }
+    plan::without_paths(&table)
+}
