@@ -276,7 +276,7 @@ impl<'a> Walker<'a> {
 
     fn integral(&self) -> f64 {
         let block: &Block = &self.tables.problem.gaussian;
-        if block.len() == 0 {
+        if block.is_empty() {
             return 0.0;
         }
         let start = self.theta.len() - block.len();

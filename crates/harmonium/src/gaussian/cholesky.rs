@@ -36,7 +36,7 @@ pub(super) fn inverse_of_lower(l: &mut [f64], n: usize) {
         let factors: Vec<f64> = row[..i].iter().map(|l| -l * diagonal).collect();
         row.fill(0.0);
         for (k, factor) in factors.into_iter().enumerate() {
-            add_scaled(&mut row[..=k], factor, &above[k * n..k * n + k + 1]);
+            add_scaled(&mut row[..=k], factor, &above[k * n..=k * n + k]);
         }
         row[i] = diagonal;
     }

@@ -110,7 +110,7 @@ impl Block {
     ///
     /// # Panics
     ///
-    /// If there is not one number for each unit; so in the other methods.
+    /// If there is not one number for each unit.
     pub fn whiten(&self, theta: &mut [f64]) {
         assert_eq!(theta.len(), self.n, "one number for each unit");
         if self.is_diagonal() {
@@ -124,6 +124,10 @@ impl Block {
     }
 
     /// Replaces $u$ by $L^{-\top}u$: what is independent with unit variance becomes values of the units.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one number for each unit.
     pub fn colour(&self, u: &mut [f64]) {
         assert_eq!(u.len(), self.n, "one number for each unit");
         if self.is_diagonal() {
@@ -160,7 +164,7 @@ impl Block {
         for k in 0..n {
             let row = &self.row(k)[..=k];
             for (i, x) in row.iter().enumerate() {
-                add_scaled(&mut covariance[i * n..i * n + i + 1], *x, &row[..=i]);
+                add_scaled(&mut covariance[i * n..=i * n + i], *x, &row[..=i]);
             }
         }
         for i in 0..n {

@@ -495,12 +495,11 @@ impl<'a> Collapsed<'a> {
             let shared = (!self.base.differs_by_row()).then(|| base_in(0));
             let of_row = |(row, input): (usize, &mut [f64])| {
                 let own;
-                let base = match &shared {
-                    Some(base) => base,
-                    None => {
-                        own = base_in(row);
-                        &own
-                    }
+                let base = if let Some(base) = &shared {
+                    base
+                } else {
+                    own = base_in(row);
+                    &own
                 };
                 density.whiten(input);
                 let mixed = |beta: f64| {

@@ -174,10 +174,10 @@ impl Coordinates {
             let (Form::Together(_), Some(c)) = (&white.form, white.lateral) else { continue };
             let layer = &mut machine.layers_mut()[white.layer.0];
             let mut factors = vec![1.0; layer.len()];
-            for i in 0..layer.len() {
+            for (i, factor) in factors.iter_mut().enumerate() {
                 let bounded = white.bounded(i, layer.own[i]);
                 if bounded != layer.own[i] {
-                    factors[i] = (bounded / layer.own[i]).sqrt();
+                    *factor = (bounded / layer.own[i]).sqrt();
                     layer.bias[i] += layer.offset[i] * (bounded - layer.own[i]);
                     layer.own[i] = bounded;
                 }
