@@ -15,6 +15,7 @@ mod density;
 mod encoder;
 mod exact;
 mod gibbs;
+mod inference;
 mod instructions;
 mod machine;
 mod mnist_table;
@@ -26,6 +27,7 @@ mod ptt;
 mod report;
 mod sampling;
 mod scaling;
+mod sets;
 mod shifter;
 mod step;
 mod sweep;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["bench", "exact"] => exact::run(),
         ["bench", "gibbs"] => gibbs::run(),
         ["bench", "network", ref words @ ..] => network::run(words),
+        ["bench", "inference", ref words @ ..] => inference::run(words),
         ["bench", "peers", ref words @ ..] => peers::run(words),
         ["bench", "step", ref words @ ..] => step::run(words),
         ["bench", "sweep", ref words @ ..] => sweep::run(words),
@@ -72,7 +75,7 @@ fn main() -> ExitCode {
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
-        _ => Err("there are: bench ais, exact, gibbs, instructions, network, peers, scaling, step, sweep; \
+        _ => Err("there are: bench ais, exact, gibbs, inference, instructions, network, peers, scaling, step, sweep; \
              reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
              dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
              three-ways, tracking"

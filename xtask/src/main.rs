@@ -37,11 +37,13 @@ const HELP: &str = "usage:
   cargo xtask deny              licences, duplicates and sources of dependencies, by
                                 deny.toml; needs cargo-deny
   cargo xtask sanitize          the kernels' tests under AddressSanitizer, at fewer sizes
-  cargo xtask bench NAME        measure: ais, exact, gibbs, instructions,
+  cargo xtask bench NAME        measure: ais, exact, gibbs, inference, instructions,
                                 network, peers, scaling, step, sweep
   cargo xtask reproduce NAME    long runs with known answers: autopilot,
                                 bars-and-stripes, bars-and-stripes-dbm, completing,
-                                coverage [--family NAME] [--quick] [--each] [--json],
+                                coverage [--family NAME] [--draw N] [--machine K]
+                                [--quick] [--each]
+                                [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
                                 mnist-table [--row NAME] [--epochs N] [--validate]
                                 [--write], no-silent-failure, precision, ptt, sampling, shifter,

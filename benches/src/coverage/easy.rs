@@ -45,7 +45,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Fallible<(Value, Vec<String>)> {
     let one = |seed: u64| -> Result<(usize, Vec<Tally>), String> {
         #[expect(clippy::cast_possible_truncation, reason = "seven shapes")]
         let shape = (seed % SHAPES.len() as u64) as usize;
-        let stream = Stream::new(1000 + seed);
+        let stream = Stream::new(1000 + 10_000 * asked.draw + seed);
         let machine = random(&SHAPES[shape], stream).map_err(|e| e.to_string())?;
         let exact = exact::log_partition(&machine).map_err(|e| e.to_string())?;
         let mut tallies = vec![Tally::default(); METHODS.len()];

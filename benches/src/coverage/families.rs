@@ -1,4 +1,5 @@
-//! Families of machines whose $\ln Z$ is known and hard to sample.
+//! Families of machines whose $\ln Z$ is known and hard to sample. The study is draw 0; others are for those who
+//! change a method, so that its constants are never chosen by the machines that judge it.
 
 use crate::Fallible;
 use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Matrix, Role, Triangle};
@@ -9,11 +10,18 @@ use harmonium::training::{Plan, train};
 use harmonium::units::Units;
 use harmonium_data::{Binarize, Dataset, digits::digits, synthetic};
 
-/// A name, what it holds, and how its machine number `k` is made.
+/// A name, what it holds, and how a machine of it is made.
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
-    pub(super) make: fn(usize) -> Fallible<Machine>,
+    pub(super) make: fn(Which) -> Fallible<Machine>,
+}
+
+/// Machine number `k` of a draw.
+#[derive(Clone, Copy)]
+pub(super) struct Which {
+    pub(super) draw: u64,
+    pub(super) k: usize,
 }
 
 pub(super) const FAMILIES: [Family; 7] = [
@@ -55,19 +63,19 @@ pub(super) const FAMILIES: [Family; 7] = [
 ];
 
 /// Numbers of machine `k` of a family.
-struct Numbers(Stream);
+pub(super) struct Numbers(Stream);
 
 impl Numbers {
-    fn new(family: u64, k: usize) -> Self {
-        Self(Stream::new(2026).fork(family).fork(k as u64))
+    pub(super) fn new(family: u64, which: Which) -> Self {
+        Self(Stream::new(2026 + which.draw).fork(family).fork(which.k as u64))
     }
 
     /// Uniform between -1 and 1.
-    fn even(&self, lane: usize, i: usize) -> f64 {
+    pub(super) fn even(&self, lane: usize, i: usize) -> f64 {
         2.0 * self.0.uniform(Site::new(0, 0, lane), i) - 1.0
     }
 
-    fn normals(&self, lane: usize, n: usize) -> Vec<f64> {
+    pub(super) fn normals(&self, lane: usize, n: usize) -> Vec<f64> {
         let mut out = vec![0.0; n];
         self.0.normals_into(Site::new(0, 0, lane), &mut out);
         out
@@ -75,7 +83,7 @@ impl Numbers {
 }
 
 /// Spins on a square lattice; `coupling` of the two sites that an edge joins.
-fn lattice(
+pub(super) fn lattice(
     side: usize,
     closed: bool,
     coupling: impl Fn(usize, usize) -> f64,
@@ -94,15 +102,17 @@ fn lattice(
     Ok(Machine::new(vec![spins], vec![Coupling::sparse(LayerId(0), edges)])?)
 }
 
-fn grid(k: usize) -> Fallible<Machine> {
-    let (numbers, side) = (Numbers::new(1, k), [6, 8, 10, 14, 20][k % 5]);
+fn grid(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    let (numbers, side) = (Numbers::new(1, which), [6, 8, 10, 14, 20][k % 5]);
     let most = [1.0, 2.0, 3.0, 5.0][k / 5 % 4];
     let edge = |a: usize, b: usize| most * numbers.even(0, a * 400 + b);
     lattice(side, false, edge, |i| numbers.even(1, i))
 }
 
-fn torus(k: usize) -> Fallible<Machine> {
-    let (numbers, side) = (Numbers::new(2, k), 4 + k % 4);
+fn torus(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    let (numbers, side) = (Numbers::new(2, which), 4 + k % 4);
     if (k / 4).is_multiple_of(2) {
         let coupling = 0.3 + 0.7 * (k / 8) as f64 / 4.0;
         return lattice(side, true, |_, _| coupling, |_| 0.0);
@@ -112,15 +122,17 @@ fn torus(k: usize) -> Fallible<Machine> {
     lattice(side, true, edge, |i| 0.5 * numbers.even(1, i))
 }
 
-fn glass(k: usize) -> Fallible<Machine> {
-    let (numbers, side) = (Numbers::new(3, k), 8 + k % 3);
+fn glass(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    let (numbers, side) = (Numbers::new(3, which), 8 + k % 3);
     let beta = [1.0, 1.5, 2.0, 2.5, 3.0][k / 3 % 5];
     let edge = |a: usize, b: usize| beta * numbers.even(0, a * 128 + b).signum();
     lattice(side, false, edge, |_| 0.0)
 }
 
-fn dense_glass(k: usize) -> Fallible<Machine> {
-    let (numbers, n) = (Numbers::new(4, k), 12 + k % 9);
+fn dense_glass(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    let (numbers, n) = (Numbers::new(4, which), 12 + k % 9);
     let beta = [1.0, 1.5, 2.0, 2.5, 3.0][k / 8 % 5];
     let spins = Layer::new("spins", Role::Visible, Units::Spin, n)?;
     let normals = numbers.normals(0, n * n);
@@ -129,16 +141,20 @@ fn dense_glass(k: usize) -> Fallible<Machine> {
     Ok(Machine::new(vec![spins], vec![Coupling::lateral(LayerId(0), weights)])?)
 }
 
-/// The three of the collection come first, where it is there.
-fn rbm(k: usize) -> Fallible<Machine> {
-    if k < 3 {
+/// The three of the collection come first in the study, where they are there.
+fn rbm(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    if which.draw == 0 && k < 3 {
         let path = format!("../shared/data/uai-rbm/DBN_{}.uai", 11 + k);
         if let Ok(model) = load_uai(&path) {
             return Ok(model.machine);
         }
     }
-    let (numbers, n) = (Numbers::new(5, k), 12 + k % 9);
-    let scale = [1.0, 1.5, 2.0][k / 9 % 3];
+    normal_rbm(&Numbers::new(5, which), 12 + k % 9, [1.0, 1.5, 2.0][k / 9 % 3])
+}
+
+/// As many visible as hidden units, biases N(0, 1), weights N(0, scale²).
+pub(super) fn normal_rbm(numbers: &Numbers, n: usize, scale: f64) -> Fallible<Machine> {
     let mut layers = Vec::new();
     for (l, (name, role)) in [("v", Role::Visible), ("h", Role::Hidden)].into_iter().enumerate() {
         let mut layer = Layer::new(name, role, Units::Binary, n)?;
@@ -151,7 +167,8 @@ fn rbm(k: usize) -> Fallible<Machine> {
 }
 
 /// From hardly trained to strongly trained: the rate is 20 times higher at the end of the list.
-fn trained(k: usize) -> Fallible<Machine> {
+fn trained(which: Which) -> Fallible<Machine> {
+    let k = which.k;
     let rate = [0.01, 0.03, 0.05, 0.1, 0.2][k / 3 % 5];
     let (table, epochs) = match k % 3 {
         0 => (digits()?.0, 20),
@@ -160,13 +177,15 @@ fn trained(k: usize) -> Fallible<Machine> {
     };
     let binarize = if k.is_multiple_of(3) { Binarize::Threshold(0.5) } else { Binarize::None };
     let data = Dataset::new(table, binarize)?;
-    let plan = Plan { epochs, learning_rate: rate, seed: k as u64, ..Plan::default() };
+    let plan =
+        Plan { epochs, learning_rate: rate, seed: 1000 * which.draw + k as u64, ..Plan::default() };
     let rbm = Rbm::binary(data.table().n_columns(), 20)?.into_machine();
     Ok(train(rbm, &data, &plan, &mut [])?.machine)
 }
 
-fn general(k: usize) -> Fallible<Machine> {
-    let (numbers, n) = (Numbers::new(7, k), 8 + k % 3);
+fn general(which: Which) -> Fallible<Machine> {
+    let k = which.k;
+    let (numbers, n) = (Numbers::new(7, which), 8 + k % 3);
     let scale = [0.7, 1.0, 1.3][k / 3 % 3];
     let mut layers = Vec::new();
     for (name, role) in [("v", Role::Visible), ("h", Role::Hidden)] {

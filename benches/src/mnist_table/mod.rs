@@ -56,7 +56,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             }
         }
     }
-    println!("{}", page::table(&asked.places)?);
+    println!("{}", page::table(&asked.places));
     if asked.write { page::write(&asked.places) } else { Ok(()) }
 }
 

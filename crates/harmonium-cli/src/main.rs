@@ -41,6 +41,7 @@ fn run() -> Result<(), Failure> {
         Command::Complete(args) => commands::complete::run(args, &common),
         Command::Score(args) => commands::score::run(args, &common),
         Command::Logz(args) => commands::logz::run(args, &common),
+        Command::Infer(args) => commands::infer::run(args, &common),
         Command::Features(args) => commands::features::run(args, &common),
         Command::Inspect(args) => commands::inspect::run(args, &common),
         Command::Report(args) => commands::report::run(args, &common),

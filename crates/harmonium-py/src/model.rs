@@ -253,7 +253,7 @@ impl Model {
     ) -> PyResult<Filled<'py>> {
         let Fills { method, sweeps, seed } = settings(asked)?;
         let mask = mask.as_ref().map(PyReadonlyArray2::as_array);
-        let completing = Completing { method, sweeps, seed, arithmetic: None };
+        let completing = Completing { method, sweeps, seed, arithmetic: None, draws: 0 };
         let outcome = run(py, face, |teller| {
             Ok(self.0.complete_with(&data.dataset, mask, &completing, teller)?)
         })?;

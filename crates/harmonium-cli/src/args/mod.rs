@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod finetune;
+pub(crate) mod infer;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use data::DataArgs;
 use finetune::FinetuneArgs;
 use harmonium::engine::Arithmetic;
+use infer::InferArgs;
 use std::str::FromStr;
 use train::TrainCommand;
 
@@ -135,6 +137,13 @@ pub(crate) enum Command {
   harmonium logz runs/mnist --method sandwich --width 0.5 --json
   harmonium logz ising:4,0.4")]
     Logz(LogzArgs),
+    /// Probabilities of units, ln Z and the most probable state, by one method or all of them
+    #[command(after_help = "Examples:
+  harmonium infer Grids_11.uai --method all
+  harmonium infer ising:4,0.4 --where visible[0]=1 --where visible[5]=-1
+  harmonium infer Grids_11.uai --evidence Grids_11.uai.evid --marginals Grids_11.MAR
+  harmonium infer runs/digits --given digits --rows 0..1 --mask mask.npy --map")]
+    Infer(Box<InferArgs>),
     /// Means of the hidden units for each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),
@@ -204,7 +213,7 @@ pub(crate) struct KnownArgs {
 impl KnownArgs {
     /// The columns and their values.
     pub(crate) fn values(&self) -> Vec<(String, String)> {
-        self.known.iter().map(|known| (known.column.clone(), known.value.clone())).collect()
+        self.known.iter().map(KnownValue::pair).collect()
     }
 }
 
@@ -213,6 +222,13 @@ impl KnownArgs {
 pub(crate) struct KnownValue {
     column: String,
     value: String,
+}
+
+impl KnownValue {
+    /// The column and the value.
+    pub(crate) fn pair(&self) -> (String, String) {
+        (self.column.clone(), self.value.clone())
+    }
 }
 
 impl FromStr for KnownValue {
@@ -283,9 +299,13 @@ pub(crate) struct CompleteArgs {
     /// standard error of 0.01 takes, from 128 to 8192]
     #[arg(long, value_name = "N")]
     pub(crate) sweeps: Option<usize>,
-    /// Also write the standard error of each value: .npy, .csv or .png
+    /// Also write the standard error of each value: .npy, .csv or .png; of a table, as .csv, the probabilities of words and
+    /// the 95 % intervals of numbers for every cell that was filled
     #[arg(long, value_name = "FILE")]
     pub(crate) errors: Option<String>,
+    /// Write N samples of what is missing instead of what is most probable: each row N times, one after the other
+    #[arg(long, value_name = "N")]
+    pub(crate) alternatives: Option<usize>,
     /// The class of each row, held while the rest is filled, for models that learned labels; without it
     /// classes are filled, too
     #[arg(long, value_name = "FILE")]

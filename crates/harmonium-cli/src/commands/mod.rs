@@ -9,6 +9,7 @@ pub(crate) mod demo;
 mod diagnose;
 pub(crate) mod features;
 pub(crate) mod finetune;
+pub(crate) mod infer;
 pub(crate) mod inspect;
 pub(crate) mod logz;
 pub(crate) mod report;

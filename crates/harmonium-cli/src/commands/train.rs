@@ -20,7 +20,7 @@ use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
-use harmonium::training::{Guarding, Learner, Metric, Stop};
+use harmonium::training::{Learner, Metric, Stop};
 use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading, Remembered};
@@ -351,7 +351,7 @@ impl Prepared {
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
             watch: plan::watch(&self.asked)?,
-            guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
+            guarding: self.plan.guarding(),
             metrics,
         })
     }

@@ -1,5 +1,6 @@
 //! How results look: on stdout, as JSON, as pictures in the terminal.
 
+pub(crate) mod answers;
 pub(crate) mod columns;
 pub(crate) mod idle;
 pub(crate) mod picture;

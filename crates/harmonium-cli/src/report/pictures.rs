@@ -6,6 +6,7 @@ use super::{Filters, Mistake};
 use anyhow::{Context as _, Result};
 use harmonium::findings::Evidence;
 use harmonium_data::Image;
+use std::fmt::Write as _;
 
 /// More filters than that tell nothing more.
 const MOST_FILTERS: usize = 256;
@@ -120,8 +121,8 @@ pub(super) fn mistakes(mistakes: &[Mistake], image: Option<Image>) -> Result<Str
         let (image, tiles) = (shape(values.len(), image), std::slice::from_ref(values));
         let picture =
             Picture { tiles, image, columns: 1, scale: Scale::Unit, room: 60, alt: &caption };
-        html +=
-            &format!("<figure>{}<figcaption>{caption}</figcaption></figure>\n", picture.html()?);
+        let picture = picture.html()?;
+        let _ = writeln!(html, "<figure>{picture}<figcaption>{caption}</figcaption></figure>");
     }
     Ok(html)
 }

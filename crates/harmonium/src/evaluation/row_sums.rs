@@ -377,7 +377,7 @@ fn both_ways(
     let weights = forward.chunks_exact(work.chains).zip(backward.chunks_exact(work.chains));
     let rows = weights.enumerate().map(|(i, (up, down))| {
         let base = collapsed.base_log_partition(i * work.chains);
-        (base, Sides::new(up, down, reversible))
+        (base, Sides::new(up, down, reversible, None))
     });
     Ok(rows.collect())
 }

@@ -131,6 +131,12 @@ impl Pairwise {
         }
     }
 
+    /// Whether the edges whose $g$ is anything but zero close no circle.
+    pub fn is_forest(&self) -> bool {
+        let coupled = self.edges.iter().filter(|edge| self.is_coupled(edge)).map(|e| e.between);
+        Topology::new(self.nodes.len(), coupled).is_forest()
+    }
+
     /// Whether $g$ of an edge is anything but zero.
     pub fn is_coupled(&self, edge: &Edge) -> bool {
         match &edge.pair {

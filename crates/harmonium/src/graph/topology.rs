@@ -70,6 +70,36 @@ impl Topology {
         self.links(u).iter().map(|l| l.node)
     }
 
+    /// The nodes, each after one that it sees unless it is the first of its connected part; and how many parts
+    /// there are.
+    pub fn outwards(&self) -> (Vec<usize>, usize) {
+        let mut order = Vec::with_capacity(self.n());
+        let mut seen = vec![false; self.n()];
+        let mut n_parts = 0;
+        for start in 0..self.n() {
+            if std::mem::replace(&mut seen[start], true) {
+                continue;
+            }
+            n_parts += 1;
+            let mut next = order.len();
+            order.push(start);
+            while next < order.len() {
+                for v in self.neighbours(order[next]) {
+                    if !std::mem::replace(&mut seen[v], true) {
+                        order.push(v);
+                    }
+                }
+                next += 1;
+            }
+        }
+        (order, n_parts)
+    }
+
+    /// Whether no edge closes a circle.
+    pub fn is_forest(&self) -> bool {
+        self.links.len() / 2 + self.outwards().1 == self.n()
+    }
+
     /// Sets of nodes that do not see each other: those of [`colours`].
     pub fn colours(&self) -> Vec<Vec<usize>> {
         colours(self.n(), |u| self.neighbours(u))
@@ -219,6 +249,16 @@ mod tests {
         assert_eq!(complete(3).sides(), None);
         let apart = Topology::new(4, [(0, 1), (2, 3)].into_iter());
         assert_eq!(apart.sides(), Some(vec![false, true, false, true]));
+    }
+
+    #[test]
+    fn forests_have_no_circles_and_parts_are_counted() {
+        let star = Topology::new(5, (1..5).map(|u| (0, u)));
+        assert!(star.is_forest() && star.outwards() == (vec![0, 1, 2, 3, 4], 1));
+        let apart = Topology::new(5, [(0, 3), (1, 2)].into_iter());
+        assert!(apart.is_forest() && apart.outwards() == (vec![0, 3, 1, 2, 4], 3));
+        assert!(!torus(4).is_forest() && !complete(3).is_forest());
+        assert!(Topology::new(0, std::iter::empty()).is_forest());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn belief_propagation(
     let weights = vec![1.0; flat.edges.len()];
     let channels = Channels::new(&flat, &weights, Rule::Sum);
     // On a forest there is one fixed point, and every start finds it.
-    let n_random = if flat.is_forest() { 0 } else { iteration.random_starts };
+    let n_random = if flat.topology.is_forest() { 0 } else { iteration.random_starts };
     let found = search(
         "belief propagation",
         iteration,

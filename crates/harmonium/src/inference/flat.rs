@@ -107,41 +107,6 @@ impl Flat {
         self.tables.len()
     }
 
-    /// Whether no edge closes a circle.
-    pub(super) fn is_forest(&self) -> bool {
-        self.edges.len() + self.n_parts() == self.n_nodes()
-    }
-
-    /// Connected parts of the graph.
-    pub(super) fn n_parts(&self) -> usize {
-        self.outwards().1
-    }
-
-    /// The nodes, each after one that it sees unless it is the first of its part; and how many parts
-    /// there are.
-    pub(super) fn outwards(&self) -> (Vec<usize>, usize) {
-        let mut order = Vec::with_capacity(self.n_nodes());
-        let mut seen = vec![false; self.n_nodes()];
-        let mut n_parts = 0;
-        for start in 0..self.n_nodes() {
-            if std::mem::replace(&mut seen[start], true) {
-                continue;
-            }
-            n_parts += 1;
-            let mut next = order.len();
-            order.push(start);
-            while next < order.len() {
-                for v in self.topology.neighbours(order[next]) {
-                    if !std::mem::replace(&mut seen[v], true) {
-                        order.push(v);
-                    }
-                }
-                next += 1;
-            }
-        }
-        (order, n_parts)
-    }
-
     /// Probabilities of all nodes where an iteration starts.
     pub(super) fn started(&self, start: &Start) -> Vec<f64> {
         let mut q = Vec::with_capacity(self.fields.len());

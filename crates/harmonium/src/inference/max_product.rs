@@ -34,13 +34,13 @@ pub fn max_product(
     let resistances = effective_resistances(&flat.topology, &flat.edges)?;
     let ones = vec![1.0; flat.edges.len()];
     let mut found = Vec::new();
-    let ways: &[&[f64]] = if flat.is_forest() { &[&ones] } else { &[&resistances, &ones] };
+    let ways: &[&[f64]] = if flat.topology.is_forest() { &[&ones] } else { &[&resistances, &ones] };
     for (k, &weights) in ways.iter().enumerate() {
         let channels = Channels::new(&flat, weights, Rule::Max);
         let messages = channels.run(&iteration.start(0)).state;
         let mode = Mode::of(graph, climber.climb(channels.decode(&messages)));
         // On a forest the weights of spanning trees are 1.
-        let bounds = flat.is_forest() || k == 0;
+        let bounds = flat.topology.is_forest() || k == 0;
         let upper = if bounds { channels.bound(&messages) } else { f64::INFINITY };
         // Nothing that was reached can be out of reach: what is left is rounding.
         found.push(Mode { upper: upper.max(mode.log_weight), ..mode });

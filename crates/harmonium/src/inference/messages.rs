@@ -83,7 +83,7 @@ impl<'a> Channels<'a> {
                 starts.push(starts[starts.len() - 1] + flat.n_states[to]);
             }
         }
-        let order = flat.outwards().0;
+        let order = flat.topology.outwards().0;
         Self { flat, weights, rule, tables, places, plain, starts, order }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Channels<'a> {
     pub(super) fn run(&self, start: &Start) -> End {
         let mut messages = self.started(start);
         // On a tree every message is right once all behind it are: nothing to damp.
-        let damping = if self.flat.is_forest() { 0.0 } else { start.damping };
+        let damping = if self.flat.topology.is_forest() { 0.0 } else { start.damping };
         let mut before = Vec::new();
         let mut attempt = Attempt { converged: false, sweeps: 0, change: 0.0, log_sum: None };
         while attempt.sweeps < start.max_sweeps && !attempt.converged {

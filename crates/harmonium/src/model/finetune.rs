@@ -9,7 +9,8 @@
 //! let bars = Dataset::new(bars_and_stripes(3, Repeats::Counted)?, Binarize::None)?;
 //! let names = (0..16).map(|row| if row < 8 { "bar" } else { "stripe" });
 //! let data = bars.clone().with_labels(Labels::from_texts(names))?;
-//! let rbm = Rbm::binary(9, 12)?.train(&bars, &Plan::for_epochs(20))?;
+//! let plan = Plan { learning_rate: 0.1, ..Plan::for_epochs(500) };
+//! let rbm = Rbm::binary(9, 12)?.train(&bars, &plan)?;
 //! let plan = NetworkPlan { batch: 4, learning_rate: 0.5, ..NetworkPlan::for_epochs(200) };
 //! let net = rbm.finetune(&data, &plan)?;
 //! let found = net.classify(&data)?;

@@ -38,6 +38,9 @@ impl Model {
             if !variables.iter().flatten().is_sorted() {
                 let visible: Vec<String> = variables[0].iter().map(usize::to_string).collect();
                 listener.note(&format!("the visible units are variables {}", visible.join(" ")));
+                let mut model = Self::from(machine);
+                model.about.data.variables = variables.concat();
+                return Ok(model);
             }
             return Ok(Self::from(machine));
         }

@@ -6,7 +6,7 @@
 //! (Mooij, JMLR 11, 2010). As in UAI files, factors have one or two variables of two states each, and
 //! a zero would need an infinite energy.
 
-use super::uai::{Factors, Scope, UaiModel, Words, energy, foreign, load};
+use super::uai::{Factors, Scope, UaiModel, Words, energy, foreign, load_text};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn read_fg(text: &str) -> Result<UaiModel, Error> {
 ///
 /// If the system refuses, and as [`read_fg`].
 pub fn load_fg(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
-    load(path.as_ref(), read_fg)
+    load_text(path.as_ref(), read_fg)
 }
 
 /// The labels of a factor and its energies, the first variable running fastest.

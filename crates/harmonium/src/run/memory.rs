@@ -38,6 +38,10 @@ pub struct Memory {
     /// How the cells of a table became numbers, where it was a table of columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codebook: Option<Codebook>,
+    /// The numbers that the units, layer after layer, had in the file of factors they were read from; empty if
+    /// they stand in that order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<usize>,
 }
 
 impl Memory {

@@ -51,14 +51,14 @@ pub fn read_uai(text: &str) -> Result<UaiModel, Error> {
 ///
 /// If the system refuses, and as [`read_uai`].
 pub fn load_uai(path: impl AsRef<Path>) -> Result<UaiModel, Error> {
-    load(path.as_ref(), read_uai)
+    load_text(path.as_ref(), read_uai)
 }
 
 /// Reads a file of text by `read`, naming it in what goes wrong.
-pub(super) fn load(
+pub(super) fn load_text<T>(
     path: &Path,
-    read: impl Fn(&str) -> Result<UaiModel, Error>,
-) -> Result<UaiModel, Error> {
+    read: impl Fn(&str) -> Result<T, Error>,
+) -> Result<T, Error> {
     let failed = |error: std::io::Error| file_error(path, "read", &error);
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(in_file(path)(wrong("it is not a regular file")));

@@ -26,6 +26,9 @@ fn exactly(graph: &Pairwise) -> Marginals {
     Elimination::new(graph, &tree).marginals(&mut Silent).unwrap()
 }
 
+/// How a method iterates where nothing else is said.
+type Usual = fn(&Pairwise) -> Iteration;
+
 fn only_first(iteration: Iteration) -> Iteration {
     Iteration { random_starts: 0, ..iteration }
 }
@@ -219,7 +222,7 @@ fn weakened(machine: &Machine, by: f64) -> Machine {
 /// parameters are the moments under them: value and probabilities belong together.
 #[test]
 fn probabilities_are_the_derivatives_of_the_value() {
-    let methods: [(&str, Method, fn(&Pairwise) -> Iteration, f64); 4] = [
+    let methods: [(&str, Method, Usual, f64); 4] = [
         ("belief propagation", belief_propagation, Iteration::of_messages, 0.6),
         ("trees", tree_reweighted, Iteration::of_messages, 0.6),
         ("mean field", mean_field, Iteration::of_mean_field, 0.6),
@@ -246,7 +249,7 @@ fn probabilities_are_the_derivatives_of_the_value() {
 #[test]
 fn tap_is_right_to_second_order() {
     for (name, machine) in discrete() {
-        let error = |by: f64, run: Method, iteration: fn(&Pairwise) -> Iteration| {
+        let error = |by: f64, run: Method, iteration: Usual| {
             let machine = weakened(&machine, by);
             let graph = graph_of(&machine);
             let exact = exactly(&graph);

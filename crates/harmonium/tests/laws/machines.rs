@@ -285,16 +285,13 @@ fn filled(machine: &Machine, strength: f64, seed: u64) -> Machine {
         let w = |i: usize, j: usize| 4.0 * strength * noise(seed * 100 + 50 + c as u64, i * 31 + j);
         let (a, b) = coupling.between;
         let units = layers[a.0].units;
-        match &coupling.weights {
-            Weights::Between(m) => {
-                let (n, k) = m.shape();
-                Coupling::between(a, b, Matrix::from_fn(n, k, w).unwrap())
-            }
-            _ => {
-                let n = layers[a.0].len();
-                let inside = |i, j| if units.same_unit(i, j) { 0.0 } else { w(i, j) };
-                Coupling::lateral(a, Triangle::from_fn(n, inside).unwrap())
-            }
+        if let Weights::Between(m) = &coupling.weights {
+            let (n, k) = m.shape();
+            Coupling::between(a, b, Matrix::from_fn(n, k, w).unwrap())
+        } else {
+            let n = layers[a.0].len();
+            let inside = |i, j| if units.same_unit(i, j) { 0.0 } else { w(i, j) };
+            Coupling::lateral(a, Triangle::from_fn(n, inside).unwrap())
         }
     };
     let couplings = machine.couplings().iter().enumerate().map(couple).collect();

@@ -2,6 +2,7 @@
 
 use crate::machines::{assert_close, noise};
 use crate::statistics::assert_mean;
+use harmonium::evaluation::log_partition::Settings;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role};
 use harmonium::model::Finetuning;
 use harmonium::models::{Activation, Body, Dense, Loss, Network, OUTPUT, Target};
@@ -279,7 +280,7 @@ fn slopes_of_an_autoencoder_are_those_of_each_kind_of_unit() {
 fn weights_of_rows_and_classes_are_shares_of_the_loss() {
     let network = net(&[3, 4, 3], Activation::Logistic, Target::Classes, 6);
     let given = given(&network, 8);
-    let own: Vec<f64> = (0..8).map(|r| 1.0 + (r % 3) as f64).collect();
+    let own: Vec<f64> = (0..8).map(|r| 1.0 + f64::from(r % 3)).collect();
     let data = given.data.clone().with_weights(own.clone()).unwrap();
     let classes: Vec<usize> = data.labels().unwrap().values().iter().map(|c| *c as usize).collect();
     let mut totals = [0.0; 3];
@@ -617,7 +618,7 @@ fn a_net_begins_with_the_features_of_its_machine() {
         let n = network.n_data();
         let value = |k: usize| match name {
             "gaussian" => noise(70, k) as f32,
-            "two tables" if k % 6 >= 2 => f32::from(u8::from((k % 6 + k / 6) % 2 == 0)),
+            "two tables" if k % 6 >= 2 => f32::from(u8::from((k % 6 + k / 6).is_multiple_of(2))),
             _ => f32::from(u8::from(noise(70, k) > 0.0)),
         };
         let data = Dataset::new(real_table(7, n, value), Binarize::None).unwrap();
@@ -807,7 +808,7 @@ fn what_does_not_fit_is_refused_with_a_hint() {
     }
     let model = Model::from(network.clone());
     for asked in [
-        model.log_partition(&Default::default(), &mut Silent).map(|_| ()),
+        model.log_partition(&Settings::default(), &mut Silent).map(|_| ()),
         model.score(&data, harmonium::Method::Auto).map(|_| ()),
         model.sample(3, harmonium::Sweeps(10), 0).map(|_| ()),
         model.given(&data, None).map(|_| ()),

@@ -6,6 +6,7 @@ mod checkpoints;
 mod dbn;
 mod directories;
 mod earlier;
+mod evidence;
 mod failing_disk;
 mod fg;
 mod findings;

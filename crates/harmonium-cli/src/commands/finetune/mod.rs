@@ -70,7 +70,11 @@ fn begin(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
             ));
         }
         Some("none") => None,
-        Some(spec) => Some(load::model(spec, &mut terminal)?),
+        Some(spec) => {
+            // Said before a file of data is opened as a model.
+            asked.data()?;
+            Some(load::model(spec, &mut terminal)?)
+        }
     };
     let prepared = prepare(asked, model.as_ref(), &mut terminal)?;
     let finetuning = prepared.start(model.as_ref())?;
@@ -84,7 +88,7 @@ fn begin(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
     let mut writer = RunDirectory::create(&args.out, overwrite)?;
     writer.write_config(&text)?;
     let recorded =
-        prepared.record(&finetuning, learner, recording, &mut writer, None, &mut terminal)?;
+        Prepared::record(&finetuning, learner, recording, &mut writer, None, &mut terminal)?;
     Ok(tell(&recorded, &args.out))
 }
 
@@ -120,30 +124,27 @@ impl Prepared {
             target,
             seed: self.plan.seed,
         };
-        let finetuning = match model {
-            Some(model) => {
-                if let Body::Network(network) = &model.body {
-                    self.check_goes_on(network.n_outputs(), n_outputs)?;
-                    let schema = model.about.data.schema.as_ref();
-                    return Ok(self.with_inputs(Finetuning::of_network(
-                        network.clone(),
-                        schema,
-                        data,
-                        &self.plan,
-                    )?));
-                }
-                let entries: usize = model.body.visible().iter().map(|layer| layer.len()).sum();
-                let n_outputs = if target == Target::Input { entries } else { n_outputs };
-                let shape = shape(n_outputs, hidden.unwrap_or_default());
-                Finetuning::of_model(model, data, &shape, &self.plan)?
+        let finetuning = if let Some(model) = model {
+            if let Body::Network(network) = &model.body {
+                self.check_goes_on(network.n_outputs(), n_outputs)?;
+                let schema = model.about.data.schema.as_ref();
+                return Ok(self.with_inputs(Finetuning::of_network(
+                    network.clone(),
+                    schema,
+                    data,
+                    &self.plan,
+                )?));
             }
-            None => {
-                let units = fitting_units(data, None, None)?;
-                let input = Layer::new("visible", Role::Visible, units, data.n_columns())?;
-                let n_outputs = if target == Target::Input { input.len() } else { n_outputs };
-                let shape = shape(n_outputs, hidden.unwrap_or_else(|| HIDDEN.to_vec()));
-                Finetuning::random(&[input], data, &shape, &self.plan)?
-            }
+            let entries: usize = model.body.visible().iter().map(|layer| layer.len()).sum();
+            let n_outputs = if target == Target::Input { entries } else { n_outputs };
+            let shape = shape(n_outputs, hidden.unwrap_or_default());
+            Finetuning::of_model(model, data, &shape, &self.plan)?
+        } else {
+            let units = fitting_units(data, None, None)?;
+            let input = Layer::new("visible", Role::Visible, units, data.n_columns())?;
+            let n_outputs = if target == Target::Input { input.len() } else { n_outputs };
+            let shape = shape(n_outputs, hidden.unwrap_or_else(|| HIDDEN.to_vec()));
+            Finetuning::random(&[input], data, &shape, &self.plan)?
         };
         Ok(self.with_inputs(finetuning))
     }
@@ -192,7 +193,6 @@ impl Prepared {
 
     /// Trains, from the start or from a checkpoint.
     fn record(
-        &self,
         finetuning: &Finetuning<'_>,
         mut learner: harmonium::network::NetworkLearner<'_>,
         recording: Recording<'_>,
@@ -256,7 +256,7 @@ fn resume(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
     )?);
     let recording = Recording { about: saved.about.clone(), ..prepared.recording(&finetuning)? };
     let learner = finetuning.resumed(&saved.checkpoint, &mut terminal)?;
-    let recorded = prepared.record(
+    let recorded = Prepared::record(
         &finetuning,
         learner,
         recording,

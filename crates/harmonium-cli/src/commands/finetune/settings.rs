@@ -58,9 +58,9 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
 
 /// The flags that were given, as a table.
 pub(crate) fn flags(args: &FinetuneArgs, common: &Common) -> Result<Table, Failure> {
-    let settings = FinetuneSettings { labelled_rows: args.few.rows, ..args.settings.clone() };
+    let settings = FinetuneSettings { labelled_rows: args.labelled.rows, ..args.settings.clone() };
     let mut table = plan::as_table(&settings)?;
-    table.extend(plan::as_table(&args.reading)?);
+    table.extend(plan::as_table(&args.labelled.reading)?);
     for (key, given) in [("from", &args.model), ("data", &args.data)] {
         if let Some(given) = given {
             table.insert(key.into(), given.clone().into());
@@ -81,6 +81,16 @@ pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
 }
 
 impl Asked {
+    /// The data to learn from.
+    pub(crate) fn data(&self) -> Result<&str, Failure> {
+        self.data.as_deref().ok_or_else(|| {
+            Failure::new(
+                "no data was given",
+                "`harmonium finetune MODEL DATA …`; `digits` is built in",
+            )
+        })
+    }
+
     /// The plan: the library's defaults under what was asked.
     pub(crate) fn plan(&self, model: Option<&Model>) -> Result<NetworkPlan, Failure> {
         let mut table = plan::as_table(&NetworkPlan::default())?;

@@ -40,14 +40,15 @@ pub(crate) fn anneal(
     Ok(log_weights)
 }
 
-/// Chains from the base to the machine: their weights.
+/// `n` chains from the base to the machine: their weights.
 pub(super) fn forward(
     search: &Search,
+    n: usize,
     betas: &[f64],
     report: &mut Report<'_>,
 ) -> Result<Vec<f64>, Error> {
     let (machine, stream) = (search.machine(), search.stream.fork(2));
-    let mut x = independent(machine, &search.base, search.n_chains(), stream.fork(0))?;
+    let mut x = independent(machine, &search.base, n, stream.fork(0))?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
     let mut tell = |n| report.add(n);
     let mut weights = anneal(&mut collapsed, &mut x, betas, stream.fork(1), &mut tell)?;
@@ -59,7 +60,7 @@ pub(super) fn forward(
 /// $\ln Z$ by forward chains alone.
 pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPartition, Error> {
     let betas = search.schedule(report)?.betas(search.n_betas());
-    let summary = Summary::of(&forward(search, &betas, report)?);
+    let summary = Summary::of(&forward(search, search.n_chains(), &betas, report)?);
     let log_z = search.base.log_partition(search.machine()) + summary.log_mean;
     let doubt = doubts::few(summary.effective_samples, search.n_chains());
     let above = match doubt {

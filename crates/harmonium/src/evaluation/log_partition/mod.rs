@@ -14,6 +14,7 @@
 
 mod ais;
 mod bar;
+mod bases;
 mod doubts;
 mod sandwich;
 mod schedule;

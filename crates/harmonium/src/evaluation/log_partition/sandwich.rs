@@ -12,12 +12,15 @@ use super::bar::{Climb, Climbed, climb};
 use super::doubts::{self, Doubt};
 use super::schedule::Schedule;
 use super::search::{Report, Search};
-use super::weights::{Summary, Z};
+use super::weights::{Summary, Z, student};
 use super::{Bracket, LogPartition, Method, Starts};
 use crate::error::Error;
 use crate::exact::{self, Budget, Query};
 use crate::machine::{Clamp, Machine, State};
 use crate::sampling::{Collapsed, bennett};
+
+/// Share of effective samples below which an interval holds what its ladders say as well.
+const THIN: f64 = 0.25;
 
 /// Where backward chains start unless asked for otherwise: at exact samples where they are affordable.
 pub(super) fn starts(machine: &Machine) -> Result<Starts, Error> {
@@ -56,7 +59,7 @@ fn draw(
 pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPartition, Error> {
     let schedule = search.schedule(report)?;
     let betas = schedule.betas(search.n_betas());
-    let up = forward(search, &betas, report)?;
+    let up = forward(search, search.n_chains(), &betas, report)?;
     let starts = search.starts;
     let (mut x, climbed) = draw(search, &schedule, starts, report)?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &search.clamp, &x)?;
@@ -67,9 +70,12 @@ pub(super) fn estimate(search: &Search, report: &mut Report<'_>) -> Result<LogPa
     let mut down = anneal(&mut collapsed, &mut x, &backwards, stream, &mut tell)?;
     down.iter_mut().zip(rounding).for_each(|(w, r)| *w -= r);
     let base = search.base.log_partition(search.machine());
-    let mut sides = Sides::new(&up, &down, collapsed.is_reversible());
+    let ladders = climbed.as_ref().map(|climbed| climbed.n_ladders);
+    let mut sides = Sides::new(&up, &down, collapsed.is_reversible(), ladders);
     let doubts = climbed.as_ref().map_or_else(Vec::new, |climbed| sides.doubts(climbed));
-    let loose = |climbed: &&Climbed| climbed.ladders.hardly_agree() || !doubts.is_empty();
+    let loose = |climbed: &&Climbed| {
+        climbed.ladders.hardly_agree() || sides.is_thin() || !doubts.is_empty()
+    };
     if let Some(climbed) = climbed.as_ref().filter(loose) {
         sides.widen(climbed);
     }
@@ -128,37 +134,48 @@ impl Sides {
         let loose = outside || 2.0 * half > self.upper - self.lower;
         let ladders = climbed.ladders.disagree().filter(|_| loose);
         // Replicas that did not travel leave the backward side no better than the forward one.
-        let stuck = climbed.ladders.travelled();
-        let stuck = stuck.filter(|_| loose || self.effective_samples < 0.25 * self.n as f64);
+        let stuck = climbed.ladders.travelled().filter(|_| loose || self.is_thin());
         [few, sides, ladders, stuck].into_iter().flatten().collect()
+    }
+
+    /// Whether so few chains decide that the interval leans on the ladders.
+    fn is_thin(&self) -> bool {
+        self.effective_samples < THIN * self.n as f64
     }
 
     /// Widens the interval to hold what forward chains, backward chains and ladders say. The lower
     /// end stays: forward chains bound from below whatever the samples are.
     fn widen(&mut self, climbed: &Climbed) {
-        let ladders = (climbed.log_ratio + climbed.margin()).max(climbed.ladders.highest());
-        let reach = self.forward + self.reach;
-        self.upper = self.upper.max(ladders).max(reach);
+        self.upper = self.upper.max(climbed.upper()).max(self.forward + self.reach);
         self.middle = self.middle.max(self.forward);
         self.std_error = self.std_error.max(self.forward_error);
     }
 
-    /// `forward` weights have mean $r$, `backward` ones $1/r$; all numbers are about $\ln r$.
-    pub(crate) fn new(forward: &[f64], backward: &[f64], reversible: bool) -> Self {
-        let (up, down) = (Summary::of(forward), Summary::of(backward));
+    /// `forward` weights have mean $r$, `backward` ones $1/r$; all numbers are about $\ln r$. Backward
+    /// chains may start at samples of several ladders in turn: those of one ladder depend on each other.
+    pub(crate) fn new(
+        forward: &[f64],
+        backward: &[f64],
+        reversible: bool,
+        ladders: Option<usize>,
+    ) -> Self {
+        let up = Summary::of(forward);
+        let down =
+            ladders.map_or_else(|| Summary::of(backward), |n| Summary::of_groups(backward, n));
         let below = up.log_mean - up.margin_below();
         let above = -down.log_mean + down.margin_below();
         let (middle, std_error) = if reversible {
             let backward: Vec<f64> = backward.iter().map(|w| -w).collect();
             let ratio = bennett(forward, &backward);
-            (ratio.log, ratio.std_error)
+            let between = ladders.map_or(0.0, |n| between_groups(forward, &backward, n));
+            (ratio.log, ratio.std_error.max(between))
         } else {
             join((up.log_mean, up.std_error), (-down.log_mean, down.std_error))
         };
         // The interval of the joined estimate belongs to it as well: the two sides alone would
         // miss as often as they promise at most, and sometimes contradict each other.
         let (lower, upper) = (below.min(above), above.max(below));
-        let margin = Z * std_error;
+        let margin = ladders.map_or(Z, |n| student(n - 1)) * std_error;
         Self {
             forward: up.log_mean,
             backward: -down.log_mean,
@@ -173,6 +190,23 @@ impl Sides {
             reach: up.reach_above(),
         }
     }
+}
+
+/// The standard error of Bennett's ratio if every `n`-th weight of a side is of one group: the jackknife,
+/// which leaves out a group of each side at a time.
+fn between_groups(forward: &[f64], backward: &[f64], n: usize) -> f64 {
+    let without = |group: usize| {
+        let rest = |all: &[f64]| -> Vec<f64> {
+            let kept = all.iter().enumerate().filter(|(i, _)| i % n != group);
+            kept.map(|(_, w)| *w).collect()
+        };
+        bennett(&rest(forward), &rest(backward)).log
+    };
+    let each: Vec<f64> = (0..n).map(without).collect();
+    let count = n as f64;
+    let mean = each.iter().sum::<f64>() / count;
+    let squares: f64 = each.iter().map(|c| (c - mean).powi(2)).sum();
+    (squares * (count - 1.0) / count).sqrt()
 }
 
 /// Two estimates, each counted by the inverse of its variance.

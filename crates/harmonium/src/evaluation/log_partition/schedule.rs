@@ -27,8 +27,6 @@ pub(super) struct Schedule {
     below: Vec<f64>,
     /// $\int g\,d\beta$: how many standard deviations apart base and machine are.
     length: f64,
-    /// The log-weights of the chains that measured it.
-    pub(super) weights: Vec<f64>,
 }
 
 impl Schedule {
@@ -49,7 +47,7 @@ impl Schedule {
             below.push(total);
         }
         below.iter_mut().for_each(|b| *b /= total);
-        Self { below, length, weights: Vec::new() }
+        Self { below, length }
     }
 
     /// For standard deviations of the log-weight's steps between rungs at `betas`.
@@ -106,20 +104,18 @@ pub(super) fn measure(search: &Search, report: &mut Report<'_>) -> Result<Schedu
     let mut x = independent(machine, &search.base, CHAINS, stream.fork(0))?;
     let mut collapsed = Collapsed::new(&search.sampler, &search.base, &clamp, &x)?;
     let mut steps = Vec::with_capacity(n - 1);
-    let mut weights = vec![0.0; CHAINS];
     for k in 1..n {
         let beta = |k: usize| k as f64 / (n - 1) as f64;
         let mut moves = vec![0.0; CHAINS];
         let variates = Variates { stream: stream.fork(1), sweep: k };
         collapsed.step(&mut x, (beta(k - 1), beta(k)), &mut moves, variates);
         report.add(CHAINS)?;
-        weights.iter_mut().zip(&moves).for_each(|(w, m)| *w += m);
         let mean = moves.iter().sum::<f64>() / CHAINS as f64;
         let spread = moves.iter().map(|m| (m - mean).powi(2)).sum::<f64>();
         let step = (spread / (CHAINS - 1) as f64).sqrt();
         steps.push(machine.check_finite("the spread of the weights of annealing", step)?);
     }
-    Ok(Schedule { weights, ..Schedule::new(&steps) })
+    Ok(Schedule::new(&steps))
 }
 
 #[cfg(test)]

@@ -1,20 +1,16 @@
 //! One search for $\ln Z$: what it costs, where it starts, and how it goes on until it has settled.
 
-use super::doubts::Doubt;
+use super::bases::{self, Floor};
 use super::schedule::{self, Schedule};
-use super::weights::Summary;
 use super::{Bracket, LogPartition, Method, Settings, Starts, ais, bar, sandwich};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Base, Layer, MOST_STEPS, Machine, State, check_memory};
 use crate::progress::{Listener, tell};
-use crate::sampling::{Clamp, Collapsed, Sampler, independent};
+use crate::sampling::{Clamp, Collapsed, Sampler};
 use harmonium_kernels::random::Stream;
 use std::time::Instant;
 
-/// Fewest and most temperatures, and most chains, that try a base.
-const PILOT_BETAS: (usize, usize) = (8, 200);
-const PILOT_CHAINS: usize = 100;
 /// Chains, unless asked for otherwise.
 const CHAINS: usize = 100;
 /// Temperatures, unless asked for otherwise.
@@ -50,13 +46,6 @@ impl Report<'_> {
     }
 }
 
-/// The highest stochastic bound from below that the bases gave, and the base that gave it.
-struct Floor {
-    lower: f64,
-    upper: f64,
-    base: Base,
-}
-
 /// One search for $\ln Z$.
 pub(super) struct Search {
     pub(super) sampler: Sampler,
@@ -67,7 +56,7 @@ pub(super) struct Search {
     /// How many times as many chains, and temperatures, a small machine gets: a second of work
     /// finds modes that a tenth of it misses.
     ease: usize,
-    floor: Option<Floor>,
+    floor: Floor,
     pub(super) starts: Starts,
 }
 
@@ -78,6 +67,15 @@ impl Search {
 
     pub(super) fn n_betas(&self) -> usize {
         self.settings.betas.unwrap_or(BETAS * self.ease)
+    }
+
+    /// Temperatures by which bases are tried, and chains: as many as were asked for at most, which are those
+    /// of ladders where ladders are asked for.
+    pub(super) fn trial(&self, method: Method) -> (usize, usize) {
+        match method {
+            Method::Bar => (BETAS * self.ease, bases::CHAINS),
+            _ => (self.n_betas(), self.n_chains().min(bases::CHAINS)),
+        }
     }
 
     pub(super) fn n_chains(&self) -> usize {
@@ -100,53 +98,6 @@ impl Search {
             _ => self.n_chains() * self.n_betas(),
         };
         self.settings.sweeps.unwrap_or(usual)
-    }
-
-    /// Of several bases takes the one from which a few chains find the most on average:
-    /// $\langle\ln w\rangle$ is below $\ln Z_1/Z_0$ by the divergence of the two directions, whatever
-    /// the base. The logarithm of the mean weight is nearer to it, but of so few chains the largest
-    /// decides, and it is largest where weights are wild. Nothing of these chains is used again.
-    fn choose_base(&mut self, method: Method, listener: &mut dyn Listener) -> Result<(), Error> {
-        let total = self.work(method);
-        let bases =
-            [self.base.clone(), Base::of_middle(self.machine())?, Base::uniform(self.machine())];
-        let n = (self.n_betas() / 10).clamp(PILOT_BETAS.0, PILOT_BETAS.1);
-        let n_chains = self.n_chains().min(PILOT_CHAINS);
-        let betas: Vec<f64> = (0..n).map(|k| k as f64 / (n - 1) as f64).collect();
-        let mut best = f64::NEG_INFINITY;
-        for (k, base) in (0..).zip(bases) {
-            let stream = self.stream.fork(4).fork(k);
-            let mut x = independent(self.machine(), &base, n_chains, stream.fork(0))?;
-            let mut collapsed = Collapsed::new(&self.sampler, &base, &self.clamp, &x)?;
-            let mut go_on = |_| tell(listener, "ln Z", 0, total);
-            let weights = ais::anneal(&mut collapsed, &mut x, &betas, stream.fork(1), &mut go_on)?;
-            let log_z = base.log_partition(self.machine());
-            let summary = Summary::of(&weights);
-            let found = log_z + weights.iter().sum::<f64>() / n_chains as f64;
-            let lower = log_z + summary.log_mean - summary.margin_below();
-            if self.floor.as_ref().is_none_or(|floor| lower > floor.lower) {
-                let upper = log_z + summary.log_mean + summary.margin_above();
-                self.floor = Some(Floor { lower, upper, base: base.clone() });
-            }
-            if found > best {
-                (best, self.base) = (found, base);
-            }
-        }
-        Ok(())
-    }
-
-    /// Holds what was found against the highest of the bounds from below that the bases gave: an
-    /// interval that ends below it has missed a mode that chains from another base found. Then the next attempt starts
-    /// from there.
-    fn hold_against_floor(&mut self, found: &mut LogPartition) {
-        let Some(floor) = &self.floor else { return };
-        if floor.lower <= found.upper {
-            return;
-        }
-        found.doubts.push(Doubt::OtherBase { above: floor.lower - found.upper });
-        found.bracket = Bracket::Unsettled;
-        found.upper = found.upper.max(floor.upper);
-        self.base = floor.base.clone();
     }
 
     /// $\ln p^*(x_K)$ of the machine minus that of the sampler's rounded one: the last step of
@@ -174,7 +125,7 @@ impl Search {
         let work = match method {
             Method::Exact => 0,
             Method::Ais => pilot + annealing,
-            Method::Bar => pilot + climbing,
+            Method::Bar => pilot + climbing + bar::witnessing(climbing),
             Method::Sandwich if self.starts == Starts::Exact => pilot + 2 * annealing,
             Method::Sandwich => pilot + 2 * annealing + climbing,
         };
@@ -191,7 +142,7 @@ impl Search {
             Method::Sandwich => sandwich::estimate(self, report),
         }?;
         if found.bracket != Bracket::Bound {
-            self.hold_against_floor(&mut found);
+            self.floor.hold(&mut found);
         }
         found.check(self.machine())?;
         Ok(found)
@@ -213,25 +164,26 @@ impl Search {
             arithmetic => arithmetic,
         };
         check_cost(machine, settings, method)?;
+        let base = match &settings.means {
+            Some(means) => Base::from_visible_means(machine, means)?,
+            None => Base::of_biases(machine),
+        };
         let mut search = Self {
             sampler: Sampler::new(machine.clone(), arithmetic),
-            base: match &settings.means {
-                Some(means) => Base::from_visible_means(machine, means)?,
-                None => Base::of_biases(machine),
-            },
+            floor: Floor::NOWHERE,
+            base,
             clamp: Clamp::none(),
             settings: settings.clone(),
             stream: Stream::new(settings.seed).fork(0x1062),
             ease: ease(machine),
-            floor: None,
             starts: match (method, settings.starts) {
                 (Method::Sandwich, None) => sandwich::starts(machine)?,
                 (_, asked) => asked.unwrap_or(Starts::Tempered),
             },
         };
-        if settings.means.is_none() {
-            search.choose_base(method, listener)?;
-        }
+        let total = search.work(method);
+        let mut go_on = || tell(listener, "ln Z", 0, total);
+        (search.base, search.floor) = bases::choose(&search, method, &mut go_on)?;
         Ok(search)
     }
 
@@ -366,53 +318,4 @@ fn cost(machine: &Machine) -> f64 {
 fn rounds_alike(machine: &Machine) -> bool {
     let bits = machine.layers().iter().all(|l| l.units.bit_coordinates().is_some());
     bits && !machine.layer_ids().any(|l| machine.has_lateral(l))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exact;
-    use crate::machine::{Coupling, LayerId, Matrix, Role};
-    use crate::progress::Silent;
-    use crate::units::Units;
-
-    /// An RBM with strong weights and biases against them.
-    fn strong() -> Machine {
-        let layer = |name: &str, role, n| {
-            let mut layer = Layer::new(name, role, Units::Binary, n).expect("it is small");
-            layer.bias.fill(-1.0);
-            layer
-        };
-        let layers = vec![layer("v", Role::Visible, 6), layer("h", Role::Hidden, 4)];
-        let weights = Matrix::from_fn(6, 4, |i, j| if (i + j) % 2 == 0 { 2.0 } else { -1.0 });
-        let weights = Coupling::between(LayerId(0), LayerId(1), weights.expect("it is small"));
-        Machine::new(layers, vec![weights]).expect("an RBM")
-    }
-
-    #[test]
-    fn an_interval_that_ends_below_what_another_base_bounds_is_unsettled_and_goes_on_from_there() {
-        let machine = strong();
-        let settings = Settings { method: Some(Method::Ais), ..Settings::default() };
-        let mut search = Search::new(&machine, &settings, Method::Ais, &mut Silent).expect("ready");
-        let floor = search.floor.as_ref().expect("bases were tried");
-        let (bound, base) = (floor.lower, floor.base.clone());
-        let exact = exact::log_partition(&machine).expect("1024 states");
-        assert!(bound <= exact + 1e-9, "a stochastic bound from below: {bound} and {exact}");
-        let missed = |upper: f64| LogPartition {
-            lower: upper - 1.0,
-            log_z: upper - 0.5,
-            upper,
-            bracket: Bracket::Heuristic,
-            ..LogPartition::exactly(exact)
-        };
-        let mut below = missed(bound - 2.0);
-        search.base = Base::uniform(&machine);
-        search.hold_against_floor(&mut below);
-        assert!(below.is_unsettled() && below.upper >= bound, "{below:?}");
-        assert!(matches!(below.doubts[..], [Doubt::OtherBase { above }] if above > 1.9));
-        assert_eq!(search.base.log_partition(&machine), base.log_partition(&machine));
-        let mut above = missed(bound + 0.1);
-        search.hold_against_floor(&mut above);
-        assert_eq!((above.bracket, above.doubts.len()), (Bracket::Heuristic, 0));
-    }
 }

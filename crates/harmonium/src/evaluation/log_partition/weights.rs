@@ -19,6 +19,8 @@ pub(super) struct Summary {
     /// $(\sum w)^2/\sum w^2$.
     pub(super) effective_samples: f64,
     skewness: f64,
+    /// Student's quantile of the margins.
+    quantile: f64,
     n: usize,
     /// The logarithm of their mean if the upper half of the logarithms is that of a normal distribution.
     tail: f64,
@@ -44,9 +46,26 @@ impl Summary {
             std_error: (variance / (count - 1.0).max(1.0)).sqrt(),
             effective_samples: count * count / squares,
             skewness: if variance > 0.0 { moment(3) / variance.powf(1.5) } else { 0.0 },
+            quantile: student(n.saturating_sub(1)),
             n,
             tail: tail(log_weights),
         }
+    }
+
+    /// Of weights of which every `n_groups`-th comes from the same group and may depend on the others of
+    /// it: where the means of the groups differ by more than those of independent weights would, they
+    /// decide about the error.
+    pub(super) fn of_groups(log_weights: &[f64], n_groups: usize) -> Self {
+        let summary = Self::of(log_weights);
+        let mean = |group: usize| {
+            let of: Vec<f64> = log_weights.iter().skip(group).step_by(n_groups).copied().collect();
+            (log_sum_exp(&of) - (of.len() as f64).ln() - summary.log_mean).exp()
+        };
+        let count = n_groups as f64;
+        let squares: f64 = (0..n_groups).map(|g| (mean(g) - 1.0).powi(2)).sum();
+        let between = (squares / (count * (count - 1.0))).sqrt();
+        let quantile = student(n_groups.saturating_sub(1));
+        Self { std_error: summary.std_error.max(between), quantile, ..summary }
     }
 
     /// How far $\ln r$ may lie above `log_mean` where the weights are so wild that a few of them
@@ -59,9 +78,17 @@ impl Summary {
     /// How far $\ln r$ may lie below `log_mean`, one-sided 97.5 %: Student's interval of the mean,
     /// or Markov's inequality where the weights are too wild for it.
     pub(super) fn margin_below(&self) -> f64 {
-        let normal = 1.0 - student(self.n.saturating_sub(1)) * self.std_error;
-        let markov = 40.0_f64.ln();
-        if normal > 0.0 { (-normal.ln()).min(markov) } else { markov }
+        self.below(self.quantile, 40.0)
+    }
+
+    /// The same, beyond which chance alone goes once in a thousand times at most.
+    pub(super) fn sure_margin_below(&self) -> f64 {
+        self.below(self.quantile * 4.0 / Z, 1000.0)
+    }
+
+    fn below(&self, quantile: f64, markov: f64) -> f64 {
+        let normal = 1.0 - quantile * self.std_error;
+        if normal > 0.0 { (-normal.ln()).min(markov.ln()) } else { markov.ln() }
     }
 
     /// How far $\ln r$ may lie above `log_mean`, one-sided 97.5 %. The weights are skewed to the
@@ -69,7 +96,7 @@ impl Summary {
     /// corrected for it (Hall 1992, the first term of the Edgeworth expansion).
     pub(super) fn margin_above(&self) -> f64 {
         let skew = self.skewness.max(0.0) * (2.0 * Z * Z + 1.0) / (6.0 * (self.n as f64).sqrt());
-        (student(self.n.saturating_sub(1)) + skew) * self.std_error
+        (self.quantile + skew) * self.std_error
     }
 }
 
@@ -135,6 +162,22 @@ mod tests {
         let summary = Summary::of(&[6e39, 1e39, 2e39, 0.0]);
         assert!((summary.effective_samples - 1.0).abs() < 1e-9, "{}", summary.effective_samples);
         assert!((summary.std_error - 1.0).abs() < 1e-9, "{}", summary.std_error);
+    }
+
+    /// Ten groups of ten weights that are equal within a group are worth ten weights.
+    #[test]
+    fn weights_that_depend_on_each_other_count_once() {
+        let value = |group: usize| 0.1 * group as f64;
+        let each: Vec<f64> = (0..10).map(value).collect();
+        let copied: Vec<f64> = (0..100).map(|i| value(i % 10)).collect();
+        let (ten, groups) = (Summary::of(&each), Summary::of_groups(&copied, 10));
+        assert!((ten.std_error - groups.std_error).abs() < 1e-9);
+        assert!((ten.margin_below() - groups.margin_below()).abs() < 1e-9);
+        assert!(Summary::of(&copied).std_error < 0.35 * ten.std_error);
+        // Independent weights lose only Student's quantile of nine degrees of freedom, or a little more.
+        let alone: Vec<f64> = (0..100).map(|i| value(i * 37 % 100 / 10)).collect();
+        let (plain, groups) = (Summary::of(&alone), Summary::of_groups(&alone, 10));
+        assert!(groups.std_error < 1.5 * plain.std_error, "{}", groups.std_error);
     }
 
     #[test]
