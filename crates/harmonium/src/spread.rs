@@ -10,6 +10,7 @@ use crate::schema::Feed;
 use crate::units::Storage;
 use harmonium_kernels::random::Stream;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Rows looked at together.
 const ROWS: usize = 256;
@@ -52,6 +53,27 @@ impl Spread {
             spread.shrinkage = found.shrinkage;
         }
         Some(spread)
+    }
+
+    /// Where the precisions of units that stand for these columns start: those of columns that are coupled with each other, or of
+    /// independent ones; nothing where the correlations were not kept.
+    pub(crate) fn precisions(&self, coupled: bool) -> Option<Vec<f64>> {
+        let d = self.variances.len();
+        if !coupled {
+            return Some(self.variances.iter().map(|v| v.recip()).collect());
+        }
+        if self.correlations.len() != d * d.saturating_sub(1) / 2 {
+            return None;
+        }
+        let entry = |i: usize, j: usize| match i.cmp(&j) {
+            Ordering::Equal => 1.0,
+            Ordering::Greater => self.correlations[i * (i - 1) / 2 + j],
+            Ordering::Less => self.correlations[j * (j - 1) / 2 + i],
+        };
+        let matrix = (0..d * d).map(|k| entry(k / d, k % d)).collect();
+        let inverse = Block::new(matrix, d).ok()?.covariance();
+        let diagonal = inverse.iter().step_by(d + 1).zip(&self.variances);
+        Some(diagonal.map(|(p, v)| p / v).collect())
     }
 }
 
