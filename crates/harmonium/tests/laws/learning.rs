@@ -145,8 +145,9 @@ fn sampling_estimators_agree_with_exact_ones() {
         };
         // The frozen samples of a trajectory are proposed again and again, and no more is known of a machine that stands
         // still than they know: every repetition has a trajectory of its own.
-        let of_many =
-            || -> Vec<Vec<f64>> { (0..steps).map(|s| repeat(&mut trajectory(8), s)).collect() };
+        let of_many = || -> Vec<Vec<f64>> {
+            (0..steps / 3).map(|s| repeat(&mut trajectory(40), s)).collect()
+        };
         let sides: Vec<(&str, Vec<Vec<f64>>, &Moments)> = vec![
             ("gibbs", of_one(Box::new(ClampedGibbs::new(40))), &posterior),
             ("pt", of_one(Box::new(Tempered::new(8, 4).unwrap())), &model),
