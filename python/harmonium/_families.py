@@ -166,11 +166,22 @@ class Trainable(Model):
         held_out = None if valid is None else self._validation(valid, data, classes, hashed)
         if classes is None and data.labels is not None:
             classes = np.asarray(data.labels[1])
-        given = json.dumps(self._given(seed))
+        return self._train(data, held_out, classes, out, overwrite, callback, seed)
+
+    def _train(
+        self: T,
+        data: _core.Data,
+        valid: _core.Data | None,
+        classes: NDArray[Any] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        callback: Callback | None = None,
+        seed: int | None = None,
+    ) -> T:
+        """Learns from rows that were taken up."""
+        given = json.dumps(self._given(seed_of(self.random_state) if seed is None else seed))
         with self._face(callback) as face:
-            model, told, ended = _core.train(
-                json.dumps(self._family), given, data, held_out, out, overwrite, face
-            )
+            model, told, ended = _core.train(json.dumps(self._family), given, data, valid, out, overwrite, face)
             self._model, self._report, self._classes = model, json.loads(told), classes
         if ended is not None:
             raise ended

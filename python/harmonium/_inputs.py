@@ -118,6 +118,8 @@ def rows_of(
     sample_weight: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     fingerprint: bool = False,
+    canonical: bool = False,
+    means: bool = False,
 ) -> _core.Data:
     """Rows of data as a model will see them.
 
@@ -137,6 +139,11 @@ def rows_of(
         Which cells are observed; one row holds for all.
     fingerprint : bool
         Whether the values are fingerprinted, as those of a file are.
+    canonical : bool
+        Whether the rows are put in the order of what they hold, so that it does not matter in which order they
+        came, and a row of weight 2 is two rows.
+    means : bool
+        Whether grey values are shown as they are instead of bits that are drawn with them.
     """
     said = dict(reading or {})
     if isinstance(X, _core.Data):
@@ -154,6 +161,8 @@ def rows_of(
         "weights": weights,
         "mask": mask_of(mask),
         "fingerprint": fingerprint,
+        "canonical": canonical,
+        "means": means,
     }
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()

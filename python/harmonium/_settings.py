@@ -19,7 +19,7 @@ class Settings(TypedDict, total=False):
 
     #: Passes over the data, for a DBN with each layer (20).
     epochs: int | None
-    #: The learning rate before decay (0.01; 0.001 with Gaussian units).
+    #: The learning rate before decay (0.01).
     learning_rate: float | None
     #: Rows of one step (100).
     batch: int | None
@@ -28,6 +28,9 @@ class Settings(TypedDict, total=False):
     rule: Literal["pcd", "cd", "pt", "ptt", "exact", "pseudo"] | None
     #: The data side where it is not in closed form (``auto``).
     posterior: Literal["auto", "exact", "mean-field", "gibbs"] | None
+    #: What is climbed where labels are learned: the likelihood of rows and labels, that of the labels given
+    #: the rows, or both (``generative``); ``"hybrid:0.01"`` gives the first a share of 0.01.
+    objective: Literal["generative", "discriminative"] | str | None
     #: Sweeps of the model side per step; ``"auto"`` raises them where chains fall behind (1).
     k: Schedule | None
     #: Chains of pcd, pt and ptt (100).

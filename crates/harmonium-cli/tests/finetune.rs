@@ -198,7 +198,7 @@ fn what_does_not_fit_is_said() {
     json(path, "finetune none small.csv --labels two.csv --hidden 4 --epochs 1 --out net");
     fs::write(path.join("new.csv"), "a\nz\n".repeat(8)).expect("written");
     refused(path, "classify net small.csv --labels new.csv", "`z`");
-    refused(path, "classify net digits", "columns");
+    refused(path, "classify net digits --no-labels", "columns");
     for line in [
         "sample net --n 3 --out s.npy",
         "logz net",

@@ -140,7 +140,7 @@ fn evidence_is_given_by_number_and_by_name() {
             "inspect",
         ),
         ("--where visible[0]=2", "`visible[0]` cannot be `2`: it takes -1 or 1", "spins"),
-        ("--where visible[0]", "visible[0]", "UNIT=VALUE"),
+        ("--where visible[0]", "UNIT=VALUE", "--help"),
         ("--where visible[0]=1 --where visible[0]=-1", "its probability is 0", "one value"),
         ("--evidence a.evid --where visible[5]=1", "given as 1 and as 0", "one value"),
         ("--evidence none.evid", "none.evid", "spelling"),

@@ -41,6 +41,12 @@ struct Beside<'py> {
     /// Whether a fingerprint is wanted.
     #[pyo3(item)]
     fingerprint: bool,
+    /// Whether the rows are put in the order of what they hold.
+    #[pyo3(item)]
+    canonical: bool,
+    /// Whether grey values are shown as they are instead of bits that are drawn with them.
+    #[pyo3(item)]
+    means: bool,
 }
 
 impl Beside<'_> {
@@ -68,10 +74,12 @@ impl Beside<'_> {
         let weights =
             self.weights.as_ref().map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?;
         let mask = self.mask.as_ref().map(PyReadonlyArray2::as_array);
-        let names = self.names.as_deref();
+        let (names, canonical, means) = (self.names.as_deref(), self.canonical, self.means);
         quietly(py, || {
-            let table =
-                names.map_or_else(|| table.clone(), |names| table.clone().with_names(names));
+            let table = match names {
+                Some(names) => table.with_names(names),
+                None => table,
+            };
             let (mut dataset, reading) = reading.present(table)?;
             if let Some(mask) = mask {
                 dataset = dataset.with_mask(mask)?;
@@ -81,6 +89,12 @@ impl Beside<'_> {
             }
             if let Some(weights) = weights {
                 dataset = dataset.with_weights(weights)?;
+            }
+            if canonical {
+                dataset = dataset.in_canonical_order()?;
+            }
+            if means {
+                dataset = dataset.as_means();
             }
             Ok::<_, Failure>((dataset, reading))
         })

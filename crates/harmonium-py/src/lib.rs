@@ -6,6 +6,7 @@
 mod arrays;
 mod data;
 mod errors;
+mod learn;
 mod model;
 mod train;
 mod work;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::data::Data;
+    #[pymodule_export]
+    use super::learn::learn_on;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

@@ -6,14 +6,18 @@ use crate::work::{quietly, run};
 use harmonium::Method;
 use harmonium::evaluation::filters::projections;
 use harmonium::evaluation::log_partition::{Method as LogZ, Settings};
-use harmonium::machine::LayerId;
+use harmonium::evaluation::pseudo::log_against_complements;
+use harmonium::machine::{Coupling, LayerId, Machine, Matrix};
 use harmonium::model::{
     ClassMethod, Classifying, Completing, Drawing, Extracting, Family, Filling, Given, Request,
     Sampling, Scoring, Show, Visits,
 };
+use harmonium::models::Rbm;
 use harmonium::run::Overwrite;
 use numpy::ndarray::{Array2, ArrayD};
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray2, PyReadonlyArrayDyn};
+use numpy::{
+    PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -96,6 +100,9 @@ struct Classes {
 
 /// Values, and how they were found, as JSON.
 type Values<'py> = (Bound<'py, PyArray2<f64>>, String);
+/// Weights, visible and hidden biases.
+type RbmArrays<'py> =
+    (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Values with their errors, how they were found, and what should be known about them.
 type Filled<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, String, Option<String>);
 
@@ -121,6 +128,57 @@ impl Model {
         let given: Map<String, Value> = settings(given)?;
         quietly(py, || Ok::<_, Failure>(Request { given }.blank(family, n_visible)?))
             .map(Into::into)
+    }
+
+    /// An RBM of binary units with these parameters.
+    #[staticmethod]
+    fn rbm(
+        weights: PyReadonlyArray2<'_, f64>,
+        visible_bias: PyReadonlyArray1<'_, f64>,
+        hidden_bias: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let weights = weights.as_array();
+        let (n_visible, n_hidden) = weights.dim();
+        let made = || {
+            let mut layers = Rbm::binary(n_visible, n_hidden)?.into_machine().layers().to_vec();
+            layers[0].bias = visible_bias.as_array().to_vec();
+            layers[1].bias = hidden_bias.as_array().to_vec();
+            let weights =
+                Matrix::from_rows(n_visible, n_hidden, weights.iter().copied().collect())?;
+            let coupling = Coupling::between(Rbm::VISIBLE, Rbm::HIDDEN, weights);
+            Machine::new(layers, vec![coupling])
+        };
+        Ok(harmonium::Model::from(made().map_err(Failure::from)?).into())
+    }
+
+    /// Weights, visible and hidden biases of an RBM, without offsets.
+    fn rbm_arrays<'py>(&self, py: Python<'py>) -> PyResult<RbmArrays<'py>> {
+        let found = quietly(py, || {
+            let folded = self.0.top()?.without_offsets()?;
+            let rbm = Rbm::try_from(folded)?;
+            Ok::<_, Failure>(rbm)
+        })?;
+        let machine = found.machine();
+        let weights = machine.couplings()[0].weights.entries().to_vec();
+        let shape = (machine.layer(Rbm::VISIBLE).len(), machine.layer(Rbm::HIDDEN).len());
+        let weights = Array2::from_shape_vec(shape, weights)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bias = |l: LayerId| PyArray1::from_slice(py, &machine.layer(l).bias);
+        Ok((PyArray2::from_owned_array(py, weights), bias(Rbm::VISIBLE), bias(Rbm::HIDDEN)))
+    }
+
+    /// Each value of a row against its complement, summed.
+    fn against_complements<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let rows = rows.as_array();
+        let outcome = run(py, None, |_| {
+            let rbm = Rbm::try_from(self.0.top()?.clone())?;
+            Ok(log_against_complements(&rbm, rows)?)
+        })?;
+        Ok(PyArray1::from_vec(py, outcome.finished()?))
     }
 
     /// The bytes of a file.
@@ -311,6 +369,17 @@ impl Model {
         })?;
         let found = outcome.finished()?;
         Ok((PyArray2::from_owned_array(py, found.values), found.unconverged))
+    }
+
+    /// The means of the visible units for each row of features.
+    fn reconstruct<'py>(
+        &self,
+        py: Python<'py>,
+        features: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let features = features.as_array();
+        let outcome = run(py, None, |_| Ok(self.0.reconstruct(features)?))?;
+        Ok(PyArray2::from_owned_array(py, outcome.finished()?))
     }
 
     /// The probabilities of the classes of each row.

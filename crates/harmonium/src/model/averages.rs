@@ -52,6 +52,9 @@ pub(super) struct Averages {
     pub(super) sweeps: usize,
 }
 
+/// Samples of each row, entry by entry.
+type Draws = Vec<Vec<Vec<f64>>>;
+
 /// How much is asked of the chains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
@@ -222,7 +225,7 @@ impl<'a> Piece<'a> {
         draws: usize,
         most: usize,
         tell: &mut dyn FnMut(f64) -> Result<(), Error>,
-    ) -> Result<(Vec<Cell>, Vec<Vec<Vec<f64>>>), Error> {
+    ) -> Result<(Vec<Cell>, Draws), Error> {
         let scales = self.scales.clone();
         let n_columns = scales.len();
         let mut drawn = vec![Vec::with_capacity(draws); self.open.len()];

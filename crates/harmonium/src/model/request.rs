@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::evaluation::tracking::Watch;
 use crate::machine::{Layer, Role};
 use crate::models::{Above, Lateral, over, with_coupled_columns, with_labels};
+use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
 use crate::training::{Guarding, Metric, Objective, Plan};
 use crate::units::Units;
@@ -209,7 +210,12 @@ impl Request {
     ///
     /// If a setting is of the wrong type or out of range.
     pub fn plan(&self, blueprint: &Blueprint) -> Result<Plan, Error> {
-        let mut plan = as_map(&blueprint.suited_plan()?);
+        self.over(blueprint.suited_plan()?)
+    }
+
+    /// What was asked, over a plan.
+    fn over(&self, plan: Plan) -> Result<Plan, Error> {
+        let mut plan = as_map(&plan);
         let given = self.given.iter().filter(|(key, _)| Plan::KEYS.contains(&key.as_str()));
         let mut given: Map<String, Value> =
             given.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -230,6 +236,23 @@ impl Request {
         })?;
         plan.check()?;
         Ok(plan)
+    }
+
+    /// A plan of plain ascent, for callers that learn on step by step: a rate that stays, no momentum, no
+    /// penalties, no centering, unless they are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Request::plan`].
+    pub fn plain_plan(&self) -> Result<Plan, Error> {
+        let plain = Plan {
+            decay: Schedule::Constant(1.0),
+            momentum: Schedule::Constant(0.0),
+            l2: 0.0,
+            center: false,
+            ..Plan::default()
+        };
+        self.over(plain)
     }
 
     /// The plan with which all layers of a deep belief network are refined together.

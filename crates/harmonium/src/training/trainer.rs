@@ -13,8 +13,8 @@ use super::observer::Observer;
 use super::plan::{Completeness, Plan, Rule};
 use crate::engine::{EngineLearner, Packed, Reduce};
 use crate::error::Error;
-use crate::estimators::{Context, Deferring, Retreat};
-use crate::machine::{Batch, LayerId, Machine};
+use crate::estimators::{Context, Deferring, Retreat, Snapshot};
+use crate::machine::{Batch, LayerId, Machine, State};
 use crate::models::Body;
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties, Progress};
@@ -158,6 +158,24 @@ impl<'d> Trainer<'d> {
     pub fn with_reduce(mut self, reduce: impl Reduce + 'd) -> Self {
         self.reduce = Some(Box::new(reduce));
         self
+    }
+
+    /// Starts the chains of the model side at `x`, a row for each of them.
+    ///
+    /// # Errors
+    ///
+    /// If there are more or fewer rows than chains, or the state is that of another machine.
+    pub fn set_chains(&mut self, x: &State) -> Result<(), Error> {
+        let graph = self.sampler.graph();
+        x.check(graph)?;
+        let mut chains = Snapshot::default();
+        chains.insert_state(graph, x);
+        self.negative.import(graph, &chains)
+    }
+
+    /// Where the chains of the model side are, if the rule keeps any.
+    pub fn chains(&self) -> Option<&State> {
+        self.negative.chains()
     }
 
     /// The machine as it is now.

@@ -32,6 +32,7 @@ mod inference;
 mod kernels;
 mod known_machines;
 mod layering;
+mod learn_on;
 mod learning;
 mod log_partition;
 mod machines;
