@@ -6,6 +6,8 @@
 mod arrays;
 mod data;
 mod errors;
+mod finetune;
+mod frames;
 mod learn;
 mod model;
 mod train;
@@ -18,6 +20,10 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::data::Data;
+    #[pymodule_export]
+    use super::finetune::{answer, finetune};
+    #[pymodule_export]
+    use super::frames::{columns, decoded};
     #[pymodule_export]
     use super::learn::learn_on;
     #[pymodule_export]

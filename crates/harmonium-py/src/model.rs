@@ -7,12 +7,12 @@ use harmonium::Method;
 use harmonium::evaluation::filters::projections;
 use harmonium::evaluation::log_partition::{Method as LogZ, Settings};
 use harmonium::evaluation::pseudo::log_against_complements;
-use harmonium::machine::{Coupling, LayerId, Machine, Matrix};
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix};
 use harmonium::model::{
     ClassMethod, Classifying, Completing, Drawing, Extracting, Family, Filling, Given, Request,
     Sampling, Scoring, Show, Visits,
 };
-use harmonium::models::Rbm;
+use harmonium::models::{Body, Network, OUTPUT, Rbm};
 use harmonium::run::Overwrite;
 use numpy::ndarray::{Array2, ArrayD};
 use numpy::{
@@ -218,29 +218,34 @@ impl Model {
         quietly(py, || Ok::<_, Failure>(self.0.with_parameters(&numbers)?)).map(Into::into)
     }
 
+    /// Numbers of visible entries in the units of the table that was learned.
+    fn in_units<'py>(
+        &self,
+        py: Python<'py>,
+        values: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = values.as_array();
+        let scaled = match self.0.codebook() {
+            Some(book) => book.in_units(values).map_err(Failure::from)?,
+            None => values.to_owned(),
+        };
+        Ok(PyArray2::from_owned_array(py, scaled))
+    }
+
     /// What is in it, as JSON.
     fn about(&self) -> PyResult<String> {
-        let machine = self.0.shown().map_err(Failure::from)?;
-        let name = |l: LayerId| &machine.layer(l).name;
+        let (layers, couplings) = graph(&self.0)?;
         let about = &self.0.about;
-        let layer = |l: &harmonium::machine::Layer| {
-            json!({
-                "name": l.name, "role": l.role, "units": l.units.name(),
-                "n_units": l.n_units(), "n_entries": l.len(),
-            })
-        };
-        let couplings = machine.couplings().iter();
+        let deep = matches!(&self.0.body, Body::Network(net) if net.posterior().is_some());
         Ok(json!({
             "kind": self.0.body.kind(),
-            "layers": machine.layers().iter().map(layer).collect::<Vec<_>>(),
-            "couplings": couplings
-                .map(|c| json!([name(c.between.0), name(c.between.1)]))
-                .collect::<Vec<_>>(),
+            "layers": layers,
+            "couplings": couplings,
             "n_parameters": self.0.body.n_parameters(),
             "seed": about.seed, "epoch": about.epoch, "step": about.step,
             "config": about.config, "classes": about.data.classes, "rows": about.data.rows,
             "image": about.data.image, "reading": about.data.reading,
-            "names": self.names(),
+            "names": self.names(), "is_table": self.0.codebook().is_some(), "is_deep_input": deep,
             "library_version": about.library_version,
         })
         .to_string())
@@ -254,6 +259,9 @@ impl Model {
     /// What the units of each hidden layer look for: a row for each unit.
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyArray2<f64>>)>> {
         let found = quietly(py, || {
+            if let Body::Network(network) = &self.0.body {
+                return Ok(first_filters(network));
+            }
             let chain = self.0.shown()?;
             let named = |(l, tiles): (LayerId, Vec<Vec<f64>>)| (chain.layer(l).name.clone(), tiles);
             Ok::<_, Failure>(
@@ -317,8 +325,14 @@ impl Model {
         })?;
         let found = outcome.finished()?;
         let (told, warning) = (found.to_json().to_string(), found.warning());
+        let errors = match self.0.codebook() {
+            Some(book) => book
+                .errors_in_units(found.values.view(), found.errors.view())
+                .map_err(Failure::from)?,
+            None => found.errors,
+        };
         let values = PyArray2::from_owned_array(py, found.values);
-        Ok((values, PyArray2::from_owned_array(py, found.errors), told, warning))
+        Ok((values, PyArray2::from_owned_array(py, errors), told, warning))
     }
 
     /// The score of each row, and of all of them.
@@ -399,6 +413,45 @@ impl Model {
         let told = found.to_json().to_string();
         Ok((PyArray2::from_owned_array(py, found.probabilities), told))
     }
+}
+
+/// The layers of a model, from the data upwards, and which of them are coupled, by their names.
+fn graph(model: &harmonium::Model) -> PyResult<(Vec<Value>, Vec<[String; 2]>)> {
+    let layer = |l: &Layer| {
+        json!({
+            "name": l.name, "role": l.role, "units": l.units.name(),
+            "n_units": l.n_units(), "n_entries": l.len(),
+        })
+    };
+    let Body::Network(network) = &model.body else {
+        let machine = model.shown().map_err(Failure::from)?;
+        let name = |l: LayerId| machine.layer(l).name.clone();
+        let couplings = machine.couplings().iter().map(|c| [name(c.between.0), name(c.between.1)]);
+        return Ok((machine.layers().iter().map(layer).collect(), couplings.collect()));
+    };
+    let mut layers: Vec<Value> = network.inputs().iter().map(layer).collect();
+    let mut below: Vec<String> = network.inputs().iter().map(|l| l.name.clone()).collect();
+    let mut couplings = Vec::new();
+    for dense in network.layers() {
+        let is_last = dense.name == OUTPUT;
+        let role = if is_last { "output" } else { "hidden" };
+        let units = if is_last { network.target().word() } else { dense.activation.word() };
+        let n = dense.len();
+        layers.push(json!({
+            "name": dense.name, "role": role, "units": units, "n_units": n, "n_entries": n,
+        }));
+        couplings.extend(below.drain(..).map(|name| [name, dense.name.clone()]));
+        below.push(dense.name.clone());
+    }
+    Ok((layers, couplings))
+}
+
+/// What the units of the first layer of a net look for in the data.
+fn first_filters(network: &Network) -> Vec<(String, Vec<Vec<f64>>)> {
+    let Some(first) = network.layers().first() else { return Vec::new() };
+    let (n, weights) = (first.len(), first.weights.entries());
+    let tile = |unit: usize| (0..network.n_data()).map(|entry| weights[entry * n + unit]).collect();
+    vec![(first.name.clone(), (0..n).map(tile).collect())]
 }
 
 impl Model {

@@ -18,7 +18,8 @@ class BoltzmannImputer(OneToOneFeatureMixin, TransformerMixin, Machine):
     """Fills missing values with their means given the rest of their row.
 
     A restricted Boltzmann machine learns from rows with holes, around them; what is missing in a row then has a
-    distribution given what is there.
+    distribution given what is there. Of a frame of pandas, polars or pyarrow with words, each column is learned in its
+    own way, and a frame of the same kind comes back: numbers at their means, words the most probable ones.
 
     Parameters
     ----------
@@ -119,6 +120,8 @@ class BoltzmannImputer(OneToOneFeatureMixin, TransformerMixin, Machine):
             Values that are there as they were, missing ones at their means: probabilities of zeros and ones.
         """
         X = self._rows(X)
+        if self._kind == "table":
+            return self.model_.complete(X)
         dense = X.toarray() if hasattr(X, "toarray") else X
         holes = np.isnan(dense)
         filled = np.array(dense, copy=True)

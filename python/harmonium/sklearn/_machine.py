@@ -8,11 +8,18 @@ from typing import Any, Callable
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from .. import _core
 from .._families import RBM, Trainable
+from .._frames import backend_of, has_words, is_frame
 from .._inputs import rows_of
 from .._settings import check_names
 from ..errors import InvalidError
@@ -28,7 +35,7 @@ class Machine(CallbackSupportMixin, BaseEstimator):
     """An estimator over a model.
 
     Real numbers are standardised with the mean and the spread that they had in ``fit``; zeros and ones are
-    taken as they are.
+    taken as they are. The columns of a frame with words are learned each in its own way.
     """
 
     #: The class of the model.
@@ -54,6 +61,14 @@ class Machine(CallbackSupportMixin, BaseEstimator):
     # Rows in.
 
     def _validated(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
+        if self._is_table(X, reset):
+            # Columns of words are no arrays: what they hold is looked at where they are learned.
+            _check_feature_names(self, X, reset=reset)
+            _check_n_features(self, X, reset=reset)
+            if isinstance(y, str):
+                return X
+            check_consistent_length(X, y)
+            return X, column_or_1d(y, warn=True)
         return validate_data(
             self,
             X,
@@ -64,10 +79,18 @@ class Machine(CallbackSupportMixin, BaseEstimator):
             ensure_all_finite="allow-nan" if self._takes_nan else True,
         )
 
+    def _is_table(self, X: Any, reset: bool) -> bool:
+        """Whether rows are a frame whose columns are learned each in its own way."""
+        if not is_frame(X):
+            return False
+        if not reset:
+            return bool(self._kind == "table")
+        return bool((self.settings or {}).get("kinds")) or has_words(X)
+
     def _learn_scale(self, X: Any, weights: Any) -> None:
         """Decides which units fit the columns, and where real numbers lie."""
-        self._kind = self._kind_of(X)
         self.mean_, self.scale_ = None, None
+        self._kind = "table" if is_frame(X) else self._kind_of(X)
         if self._kind != "gaussian":
             return
         dense = _dense(X).astype(np.float64)
@@ -106,7 +129,14 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         return X
 
     def _data(self, X: Any, **more: Any) -> _core.Data:
+        if self._kind == "table":
+            return rows_of(X, model=self.model_._fitted(), reading=self._said(), **more)
         return rows_of(self._scaled(X), reading=self._reading(), **more)
+
+    def _said(self) -> dict[str, Any]:
+        """What was said of the columns of a table."""
+        settings = self.settings or {}
+        return {name: settings[name] for name in ("kinds", "unknown") if name in settings}
 
     def _unscaled(self, values: Any) -> Any:
         """Values of the model as the columns hold them."""
@@ -129,7 +159,9 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         if weights is not None and not (weights > 0).any():
             raise InvalidError("all sample weights are zero", "give some rows a positive weight")
         self._learn_scale(X, weights)
-        data = self._data(X, labels=labels, sample_weight=weights, canonical=True)
+        beside = {"labels": labels, "sample_weight": weights, "canonical": True}
+        table = self._kind == "table"
+        data = rows_of(X, reading=self._said(), **beside) if table else self._data(X, **beside)
         settings = dict(self.settings or {})
         check_names(settings, type(self).__name__)
         steps = math.ceil(data.shape[0] / self.batch)
@@ -139,7 +171,7 @@ class Machine(CallbackSupportMixin, BaseEstimator):
             "epochs": epochs,
             "learning_rate": self.learning_rate,
             "batch": self.batch,
-            "visible": "binary" if self._kind == "grey" else self._kind,
+            "visible": {"grey": "binary", "table": None}.get(self._kind, self._kind),
             **settings,
         }
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -157,7 +189,7 @@ class Machine(CallbackSupportMixin, BaseEstimator):
 
         heard.begin(dict)
         model._train(data, None, callback=callback if heard.are_wanted else None)
-        model.random_state, model.verbose = seed, False
+        model.random_state, model.verbose, model._backend = seed, False, backend_of(X)
         self.model_ = model
         self.n_iter_ = int(model.about["epoch"])
         heard.close({})

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 
+from .. import _core
 from .._families import DBM, DBN, RBM
+from .._frames import make
 from .._results import LogLikelihood
 from ._machine import Machine
 
@@ -60,7 +62,7 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         """
         X = self._rows(X)
         values, _ = self.model_._fitted().features(self._data(X), None, None)
-        return values.astype(X.dtype, copy=False)
+        return values if self._kind == "table" else values.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Any:
         """Computes the means of the visible units for rows of features.
@@ -76,7 +78,9 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
             What the model expects of the rows.
         """
         features = np.ascontiguousarray(X, dtype=np.float64)
-        return self._unscaled(self.model_._fitted().reconstruct(features))
+        values = self.model_._fitted().reconstruct(features)
+        decoded = _core.decoded(self.model_._fitted(), values)
+        return self._unscaled(values) if decoded is None else make(decoded, self.model_._backend)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draws rows from the model.
