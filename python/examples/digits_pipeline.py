@@ -35,10 +35,10 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_
 # Features of an RBM under a logistic regression, beside the regression on pixels.
 
 # %%
-regression = LogisticRegression(solver="newton-cg", C=6000, tol=1)
+regression = LogisticRegression(solver="newton-cg", C=6000, tol=1e-4)
 rbm = BernoulliRBM(n_components=100, learning_rate=0.06, n_iter=10, random_state=0)
 model = make_pipeline(rbm, regression).fit(X_train, y_train)
-plain = LogisticRegression(solver="newton-cg", C=500, tol=1).fit(X_train, y_train)
+plain = LogisticRegression(solver="newton-cg", C=500, tol=1e-4).fit(X_train, y_train)
 print(f"features: {model.score(X_test, y_test):.3f}, pixels: {plain.score(X_test, y_test):.3f}")
 
 # %% [markdown]

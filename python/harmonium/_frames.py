@@ -73,7 +73,7 @@ def _numbers(nw: Any, series: Any) -> Any:
     return np.array(values, dtype=np.float64, order="C")
 
 
-def fill(X: Any, decoded: list[tuple[str, Any]]) -> Any:
+def fill(X: Any, decoded: list[tuple[str, Any]], mask: Any = None) -> Any:
     """The frame with its holes filled; columns that it does not have come last.
 
     Parameters
@@ -82,6 +82,8 @@ def fill(X: Any, decoded: list[tuple[str, Any]]) -> Any:
         The rows.
     decoded : list of tuple
         The columns that a model learned: their names, and what it expects of every row.
+    mask : array of bool, optional
+        Which cells count as observed; one row holds for all.
     """
     nw = _narwhals()
     frame = nw.from_native(X, eager_only=True)
@@ -93,6 +95,8 @@ def fill(X: Any, decoded: list[tuple[str, Any]]) -> Any:
             continue
         series = frame[names[name]]
         holes = _holes(nw, series)
+        if mask is not None:
+            holes = holes | ~mask[:, frame.columns.index(names[name])]
         if holes.any():
             columns.append(_filled(nw, series, holes, expected, frame.implementation))
     return frame.with_columns(*columns).to_native() if columns else X

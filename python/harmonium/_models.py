@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from . import _core
 from ._faces import Callback, Face
-from ._frames import fill, is_frame, make
-from ._inputs import Rows, Seed, labels_of, rows_of, seed_of
-from ._results import Classes, Completion, Drawn, LogLikelihood, LogPartition
-from .errors import InvalidError, MixingWarning, NotFittedError
+from ._frames import make
+from ._given import FillMethod, Given, SampleMethod
+from ._inputs import Rows, Seed, labels_of, mask_of, rows_of, seed_of
+from ._results import Classes, Drawn, LogLikelihood, LogPartition, warn
+from .errors import InvalidError, NotFittedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,6 @@ __all__ = ["Given", "Model", "load"]
 M = TypeVar("M", bound="Model")
 
 ScoreMethod = Literal["auto", "exact", "ais", "bound", "importance", "pseudo", "free-energy"]
-SampleMethod = Literal["auto", "exact", "gibbs", "tempered"]
-FillMethod = Literal["auto", "exact", "gibbs"]
 LogPartitionMethod = Literal["auto", "exact", "ais", "sandwich", "bar"]
 ClassMethod = Literal["auto", "exact", "mean-field", "ais", "recognition"]
 
@@ -327,7 +325,7 @@ class Model:
         }
         with self._face() as face:
             values, told, warning = self._fitted().sample(json.dumps(asked), given, None, face)
-        _warn(warning)
+        warn(warning)
         if means:
             return Drawn._of(self._fitted().in_units(values), told)
         decoded = _core.decoded(self._fitted(), values)
@@ -359,7 +357,7 @@ class Model:
         >>> half.shape
         (5, 4)
         """
-        return Given(self, self._rows(X, y, mask=mask), X)
+        return Given(self, self._rows(X, y, mask=mask), X, mask_of(mask))
 
     def complete(
         self,
@@ -468,7 +466,7 @@ class Model:
         with self._face() as face:
             found = LogLikelihood._of(*self._fitted().score(json.dumps(asked), data, face))
         if found.bracket == "unsettled":
-            _warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
+            warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
         return found
 
     def log_partition(
@@ -514,7 +512,7 @@ class Model:
         with self._face() as face:
             found = LogPartition._of(self._fitted().log_partition(json.dumps(asked), face))
         if found.bracket == "unsettled":
-            _warn(f"ln Z is unsettled, and its interval may miss: {_doubts(found.details)}")
+            warn(f"ln Z is unsettled, and its interval may miss: {_doubts(found.details)}")
         return found
 
     def features(self, X: Rows, *, layer: str | None = None) -> NDArray[np.float64]:
@@ -536,7 +534,7 @@ class Model:
         with self._face() as face:
             values, unconverged = self._fitted().features(data, layer, face)
         if unconverged:
-            _warn(f"mean field had not converged for {unconverged} rows")
+            warn(f"mean field had not converged for {unconverged} rows")
         return values
 
     def classify(
@@ -644,63 +642,6 @@ class Model:
         return page(self)
 
 
-class Given:
-    """A model with part of each row given; made by :meth:`Model.given`."""
-
-    def __init__(self, model: Model, rows: _core.Data, source: Rows) -> None:
-        self._asked_of, self._rows, self._source = model, rows, source
-
-    def sample(
-        self,
-        n: int = 1,
-        *,
-        method: SampleMethod = "auto",
-        sweeps: int | None = None,
-        means: bool = False,
-        random_state: Seed = None,
-    ) -> Any:
-        """Draws ``n`` samples for each given row, with what is observed held; see :meth:`Model.sample`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows * n, n_columns)
-            The samples of the first row, then those of the second, ….
-        """
-        return self.draw(n, method=method, sweeps=sweeps, means=means, random_state=random_state).values
-
-    def draw(
-        self,
-        n: int = 1,
-        *,
-        method: SampleMethod = "auto",
-        sweeps: int | None = None,
-        means: bool = False,
-        random_state: Seed = None,
-    ) -> Drawn:
-        """The same as :meth:`sample`, with the verdict on the samples."""
-        model = self._asked_of
-        return model._draw(n, method, sweeps, means, None, random_state, self._rows)
-
-    def complete(
-        self, *, method: FillMethod = "auto", sweeps: int | None = None, random_state: Seed = 0
-    ) -> Any:
-        """The rows with their missing values at their means; see :meth:`Model.complete`."""
-        return self.fill(method=method, sweeps=sweeps, random_state=random_state).values
-
-    def fill(
-        self, *, method: FillMethod = "auto", sweeps: int | None = None, random_state: Seed = 0
-    ) -> Completion:
-        """The same as :meth:`complete`, with the standard error of each value."""
-        asked = {"method": method, "sweeps": sweeps, "seed": seed_of(random_state)}
-        with self._asked_of._face() as face:
-            values, errors, told, warning = self._asked_of._fitted().complete(
-                json.dumps(asked), self._rows, None, face
-            )
-        _warn(warning)
-        decoded = _core.decoded(self._asked_of._fitted(), values) if is_frame(self._source) else None
-        return Completion._of(values if decoded is None else fill(self._source, decoded), errors, told)
-
-
 def load(path: str | os.PathLike[str]) -> Model:
     """Reads a model of any kind.
 
@@ -749,8 +690,3 @@ def _number(value: Any) -> float:
 
 def _doubts(details: dict[str, Any]) -> str:
     return "; ".join(str(doubt) for doubt in details.get("doubts", []))
-
-
-def _warn(text: str | None) -> None:
-    if text:
-        warnings.warn(text, MixingWarning, stacklevel=4)

@@ -95,6 +95,13 @@ def test_a_frame_goes_in_and_comes_back(make, tmp_path):
     assert np.median(far) < 0.3
     if make is not pyarrow:
         assert filled["kind"].dtype == frame["kind"].dtype
+    # What a mask hides is filled as a hole is.
+    hidden = rbm.complete(frame, mask=[[True, False, True, True]])
+    known = [k for k in range(600) if holed["mass"][k] is not None]
+    told = [cells(hidden, "kind")[k] == whole["kind"][k] for k in known]
+    assert cells(hidden, "name") == whole["name"] and np.mean(told) > 0.9
+    half = rbm.given(frame[:2] if make is not pyarrow else frame.slice(0, 2)).sample(5)
+    assert len(cells(half, "kind")) == 10
     drawn = rbm.sample(50)
     assert type(drawn) is type(frame) and set(cells(drawn, "kind")) <= set(KINDS)
     assert np.isfinite(rbm.score(frame))

@@ -107,12 +107,13 @@ def test_features_for_digits_are_as_good_as_theirs(grey):
 
     def accuracy(rbm):
         rbm.set_params(n_components=100, learning_rate=0.06, n_iter=10, random_state=0)
-        model = make_pipeline(rbm, LogisticRegression(solver="newton-cg", C=6000, tol=1))
+        # The example's own `tol=1` was one of the sum over rows; of their mean, as it is now, it is met at once.
+        model = make_pipeline(rbm, LogisticRegression(solver="newton-cg", C=6000, tol=1e-4))
         return model.fit(X_train, y_train).score(X_test, y_test)
 
     ours, theirs = accuracy(BernoulliRBM()), accuracy(sklearn.neural_network.BernoulliRBM())
     # The standard error of a difference of two such shares on 1797 rows is about 0.006.
-    assert ours > theirs - 0.006, (ours, theirs)
+    assert ours > theirs - 0.006 and ours > 0.92, (ours, theirs)
 
 
 def test_it_learns_what_theirs_learns():
@@ -328,3 +329,29 @@ def test_outliers_are_found():
     detector = BoltzmannOutlier(contamination=0.1, random_state=0).fit(X)
     assert (detector.predict(X) == -1).mean() == pytest.approx(0.1, abs=0.005)
     assert (detector.predict([[6, 6], [-5, 5], [0, 0]]) == [-1, -1, 1]).all()
+
+
+@pytest.mark.skipif(version < (1, 9), reason="callbacks came with scikit-learn 1.9")
+@pytest.mark.parametrize(
+    ("estimator", "grid", "n_logs"),
+    [
+        # Four fits and the last one, each with its two epochs.
+        (BernoulliRBM(n_iter=2, random_state=0), {"n_components": [3, 5]}, 15),
+        (RBMTransformer(epochs=2, random_state=0), {"hidden": [3, 5]}, 5),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_callbacks_in_a_search(estimator, grid, n_logs, grey, capsys):
+    from sklearn.callback import ProgressBar, ScoringMonitor
+
+    X, y = (grey[0][:100] > 0.5).astype(float), grey[1][:100]
+
+    def score(estimator, X, y=None):
+        return float(estimator.score_samples(X).mean())
+
+    monitor = ScoringMonitor(scoring=lambda estimator, X, y=None: {"score": score(estimator, X)})
+    search = GridSearchCV(estimator.set_callbacks(monitor), grid, cv=2, scoring=score)
+    search.set_callbacks(ProgressBar()).fit(X, y)
+    logs = monitor.get_logs().data
+    assert len(logs) == n_logs and all(np.isfinite(log["score"]) for log in logs)
+    assert "fit" in capsys.readouterr().out

@@ -465,13 +465,25 @@ fn check_threshold(at: f32) -> Result<(), Error> {
 
 fn check_probabilities(table: &Table) -> Result<(), Error> {
     for block in table.blocks() {
-        for row in 0..table.n_rows() {
-            for column in block.columns() {
-                let value = table.at(row, column);
-                if !value.is_nan() && !(0.0..=block.full_scale()).contains(&value) {
-                    return Err(Error::NotAProbability { row, column, value });
-                }
+        let (n, scale) = (block.columns().len(), block.full_scale());
+        let wrong = |(place, value): (usize, f32)| {
+            let (row, column) = (place / n, block.columns().start + place % n);
+            Error::NotAProbability { row, column, value }
+        };
+        let outside = match block.values() {
+            BlockValues::Bits(_) => None,
+            BlockValues::Bytes(_) if scale >= 255.0 => None,
+            BlockValues::Bytes(bytes) => {
+                let values = bytes.iter().map(|b| f32::from(*b));
+                values.enumerate().find(|(_, x)| *x > scale)
             }
+            BlockValues::Real(reals) => {
+                let values = reals.iter().copied().enumerate();
+                values.into_iter().find(|(_, x)| !x.is_nan() && !(0.0..=scale).contains(x))
+            }
+        };
+        if let Some(found) = outside {
+            return Err(wrong(found));
         }
     }
     Ok(())

@@ -17,6 +17,11 @@ pub(crate) enum Column<'py> {
     Words(Vec<Option<String>>),
 }
 
+/// Columns by their names: numbers or words.
+type Columns<'py> = Vec<(String, Bound<'py, PyAny>)>;
+/// A column, its kind, its words, and what was seen in it.
+type Described = (String, String, Vec<String>, String);
+
 /// The cells of columns.
 pub(crate) fn frame(names: Vec<String>, columns: &[Column<'_>]) -> PyResult<Frame> {
     let mut cells = Vec::with_capacity(columns.len());
@@ -36,7 +41,7 @@ pub(crate) fn decoded<'py>(
     py: Python<'py>,
     model: &Model,
     values: PyReadonlyArray2<'py, f64>,
-) -> PyResult<Option<Vec<(String, Bound<'py, PyAny>)>>> {
+) -> PyResult<Option<Columns<'py>>> {
     let Some(book) = model.0.codebook() else { return Ok(None) };
     let values = values.as_array();
     let (words, numbers) = quietly(py, || {
@@ -66,7 +71,7 @@ pub(crate) fn decoded<'py>(
 /// What each column of the table was taken for and why: its name, kind, words, and the reason; nothing where it was
 /// an array.
 #[pyfunction]
-pub(crate) fn columns(model: &Model) -> Option<Vec<(String, String, Vec<String>, String)>> {
+pub(crate) fn columns(model: &Model) -> Option<Vec<Described>> {
     let book = model.0.codebook()?;
     let learned = book
         .columns

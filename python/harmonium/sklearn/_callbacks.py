@@ -39,23 +39,19 @@ class Epochs:
             self._context.call_on_fit_task_begin(estimator=estimator, **self._told)
         self.are_wanted = bool(getattr(estimator, "_skl_callbacks", None))
 
-    def begin(self, attributes: Callable[[], dict[str, Any]]) -> None:
-        """An epoch begins."""
+    def begin(self, attributes: Callable[[], dict[str, Any]] | None = None) -> None:
+        """An epoch begins; ``attributes`` are those of the estimator then, where they are known."""
         if self.are_wanted and self._context is not None:
             self._epoch = self._context.subcontext(task_name="epoch")
-            self._epoch.call_on_fit_task_begin(
-                estimator=self._estimator, reconstruction_attributes=attributes(), **self._told
-            )
+            self._epoch.call_on_fit_task_begin(estimator=self._estimator, **_as_fitted(attributes), **self._told)
 
-    def end(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+    def end(self, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         """An epoch has ended; whether training should end, too."""
         if self._epoch is None:
             return False
         epoch, self._epoch = self._epoch, None
         return bool(
-            epoch.call_on_fit_task_end(
-                estimator=self._estimator, reconstruction_attributes=attributes(), **self._told
-            )
+            epoch.call_on_fit_task_end(estimator=self._estimator, **_as_fitted(attributes), **self._told)
         )
 
     def close(self, attributes: dict[str, Any]) -> None:
@@ -66,3 +62,7 @@ class Epochs:
             self._context.call_on_fit_task_end(
                 estimator=self._estimator, reconstruction_attributes=attributes, **self._told
             )
+
+
+def _as_fitted(attributes: Callable[[], dict[str, Any]] | None) -> dict[str, Any]:
+    return {} if attributes is None else {"reconstruction_attributes": attributes()}

@@ -182,17 +182,18 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         def callback(event: dict[str, Any]) -> bool:
             if event.get("event") != "epoch":
                 return False
-            ends = heard.end(dict)
+            ends = heard.end()
             if not ends and event["epoch"] < epochs:
-                heard.begin(dict)
+                heard.begin()
             return ends
 
-        heard.begin(dict)
+        heard.begin()
         model._train(data, None, callback=callback if heard.are_wanted else None)
         model.random_state, model.verbose, model._backend = seed, False, backend_of(X)
         self.model_ = model
         self.n_iter_ = int(model.about["epoch"])
-        heard.close({})
+        names = [name for name in vars(self) if name.endswith("_") or name == "_kind"]
+        heard.close({name: getattr(self, name) for name in names})
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
