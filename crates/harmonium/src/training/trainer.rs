@@ -251,6 +251,13 @@ impl<'d> Trainer<'d> {
         Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
+    /// A machine that has no distribution any more is one that ran away.
+    fn lost(progress: Progress, error: Error) -> Error {
+        let Error::Diverges { .. } = error else { return error };
+        let what = error.to_string();
+        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
+    }
+
     /// Sweeps and variates of one side.
     fn context(&self, progress: Progress, purpose: u64) -> (usize, Stream) {
         #[expect(
@@ -402,8 +409,10 @@ impl Learner for Trainer<'_> {
             return Err(Error::Setting { name: "rule", value: "ptt".into(), range });
         }
         self.present();
-        let mut report =
-            if self.learner.is_some() { self.step_in_engine()? } else { self.step_by_moments()? };
+        let progress = self.progress();
+        let stepped =
+            if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() };
+        let mut report = stepped.map_err(|error| Self::lost(progress, error))?;
         report.rollback = self.follow_retreat();
         Ok(report)
     }
