@@ -127,7 +127,7 @@ pub(crate) fn autopilot(words: &[&str]) -> Outcome {
             shape: &shape,
             hidden: Hidden::Searched { layers: 1 },
             plan: Plan::default(),
-            open: Open { learning_rate: true, k: true, l2: true },
+            open: Open { rule: true, learning_rate: true, k: true, l2: true },
             effort,
         };
         let mut note = |trial: &Trial| {

@@ -19,7 +19,7 @@ class Settings(TypedDict, total=False):
 
     #: Passes over the data, for a DBN with each layer (20).
     epochs: int | None
-    #: The learning rate before decay (0.01; 0.001 with Gaussian units).
+    #: The learning rate before decay (0.01).
     learning_rate: float | None
     #: Rows of one step (100).
     batch: int | None

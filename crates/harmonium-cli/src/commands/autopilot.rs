@@ -100,6 +100,7 @@ fn search(
         hidden: hidden(model, given),
         plan: prepared.plan.clone(),
         open: Open {
+            rule: settings.rule.is_none(),
             learning_rate: settings.learning_rate.is_none(),
             k: settings.k.is_none(),
             l2: settings.l2.is_none(),

@@ -8,8 +8,8 @@ use super::LabelMonitor;
 use super::train::{Blueprint, Training, VALID_SHARE};
 use crate::error::Error;
 use crate::evaluation::tracking::Watch;
-use crate::machine::{Layer, Role};
-use crate::models::{Above, Lateral, over, with_labels};
+use crate::machine::{Layer, Machine, Role};
+use crate::models::{Above, Lateral, coupled_columns, over, with_coupled_columns, with_labels};
 use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
 use crate::training::{Guarding, Metric, Objective, Plan};
@@ -174,8 +174,26 @@ impl Request {
             Family::Dbm => Above::Dbm(&hidden),
         };
         let machine = over(visible, above)?;
+        let machine = if model == Family::Rbm { self.coupled(machine)? } else { machine };
         let machine = if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine };
         Ok(Blueprint::Machine(machine))
+    }
+
+    /// An RBM with its real columns coupled with each other, unless that is not wanted.
+    fn coupled(&self, machine: Machine) -> Result<Machine, Error> {
+        let lateral: Vec<String> = self.setting("lateral")?.unwrap_or_default();
+        if lateral == ["none"] {
+            return Ok(machine);
+        }
+        let machine = with_coupled_columns(&machine)?;
+        if lateral.is_empty() || lateral == ["visible"] && coupled_columns(&machine) > 0 {
+            return Ok(machine);
+        }
+        Err(Error::Setting {
+            name: "lateral",
+            value: lateral.join(","),
+            range: "none, or visible where an rbm has from 2 to 256 real columns; everything else is a bm",
+        })
     }
 
     /// Which layers are coupled inside.

@@ -240,7 +240,9 @@ fn finite(
 ) -> Result<Measurements, Error> {
     let diverged = |what: String| Error::Diverged { step, epoch, what };
     let found: Measurements = match found {
-        Err(error @ Error::Overflow { .. }) => return Err(diverged(error.to_string())),
+        Err(error @ (Error::Overflow { .. } | Error::Diverges { .. })) => {
+            return Err(diverged(error.to_string()));
+        }
         found => found?.into(),
     };
     match found.not_finite() {

@@ -16,6 +16,7 @@ mod collapsed;
 mod fast_mean_field;
 mod gibbs;
 mod inference;
+mod joint;
 mod labelled;
 mod lateral_bits;
 mod marginal;

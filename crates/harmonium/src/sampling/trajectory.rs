@@ -190,7 +190,7 @@ pub(crate) struct Trajectory {
 }
 
 impl Trajectory {
-    /// The lower end alone: `machine` without its couplings.
+    /// The lower end alone: `machine` without its couplings, but for those between Gaussian units.
     pub(crate) fn new(
         machine: &Machine,
         base: Base,

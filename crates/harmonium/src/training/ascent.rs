@@ -1,16 +1,18 @@
-//! How a gradient moves a machine: penalties, the optimiser, and the bounds that parameters keep.
+//! How a gradient moves a machine: the coordinates it is followed in, penalties, the optimiser, and the bounds that
+//! parameters keep.
 
+use super::coordinates::Coordinates;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Machine, Role};
 use crate::moments::Moments;
 use crate::optim::{Optimizer, Penalties};
-use harmonium_kernels::dense::add_scaled;
 
 /// How a gradient moves a machine.
 pub(super) struct Ascent<'a> {
     pub(super) penalties: &'a Penalties,
+    pub(super) coordinates: &'a Coordinates,
     /// Running mean of each layer on the data side, and its mean there without the offset: what a
     /// sparsity target needs.
     pub(super) activity: &'a [Vec<f64>],
@@ -40,52 +42,53 @@ impl Ascent<'_> {
         gradient: &mut Moments,
         optimizer: &mut dyn Optimizer,
     ) -> Result<Option<[f64; 2]>, Error> {
-        to_learning_scales(machine, gradient);
-        self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
+        let (penalties, coordinates) = (self.penalties, self.coordinates);
+        let sparsity = |gradient: &mut Moments| {
+            penalties.add_sparsity(machine, self.activity, self.centered_mean, gradient);
+        };
+        if !coordinates.is_none() {
+            sparsity(gradient);
+        }
+        coordinates.bring(machine, gradient);
+        penalties.add_decay(&coordinates.weights(machine), gradient);
+        if coordinates.is_none() {
+            sparsity(gradient);
+        }
+        penalties.clip(gradient);
         let norm = gradient.norm();
         optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
+        coordinates.send_back(machine, gradient);
         let update = &*gradient;
         if !norm.is_finite() || outgrows(machine, update, self.largest) {
             return Ok(None);
         }
         let ratio = update_ratio(machine, update);
-        apply_normalised(machine, update)?;
-        self.penalties.project(machine);
+        self.apply_normalised(machine, update)?;
+        penalties.project(machine, |machine| coordinates.weights(machine));
         Ok(Some([norm, ratio]))
     }
-}
 
-/// The slopes of own parameters along the scales on which they are learned: precisions on a
-/// logarithmic one, where they cannot become negative.
-fn to_learning_scales(machine: &Machine, gradient: &mut Moments) {
-    for (layer, gradient) in machine.layers().iter().zip(&mut gradient.own) {
-        let rows = gradient.chunks_exact_mut(layer.len()).enumerate();
-        for (parameter, (k, row)) in layer.units.own_parameters().iter().zip(rows) {
-            let entries = row.iter_mut().zip(layer.own().row(k));
-            entries.for_each(|(g, own)| *g = parameter.gradient(*own, *g));
+    /// Adds an update, or the largest half, quarter, … of it after which the machine still has a
+    /// distribution: couplings between Gaussian units must not outgrow their precision.
+    fn apply_normalised(&self, machine: &mut Machine, update: &Moments) -> Result<(), Error> {
+        const HALVINGS: i32 = 30;
+        if exact::always_normalises(machine) {
+            self.coordinates.apply(machine, update, 1.0);
+            return Ok(());
         }
-    }
-}
-
-/// Adds an update, or the largest half, quarter, … of it after which the machine still has a
-/// distribution: couplings between Gaussian units must not outgrow their precision.
-fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error> {
-    const HALVINGS: i32 = 30;
-    if exact::always_normalises(machine) {
-        apply(machine, update, 1.0);
-        return Ok(());
-    }
-    let before = machine.clone();
-    let mut refused = Ok(());
-    for halving in 0..HALVINGS {
-        apply(machine, update, 0.5_f64.powi(halving));
-        refused = exact::check_normalises(machine);
-        if refused.is_ok() {
-            break;
+        let before = machine.clone();
+        let mut refused = Ok(());
+        for halving in 0..HALVINGS {
+            self.coordinates.apply(machine, update, 0.5_f64.powi(halving));
+            refused = machine.check_normalises();
+            if refused.is_ok() {
+                self.coordinates.bound(machine);
+                break;
+            }
+            machine.clone_from(&before);
         }
-        machine.clone_from(&before);
+        refused
     }
-    refused
 }
 
 /// Whether an update holds a number that is not finite, or would make a bias or a weight larger than
@@ -102,23 +105,6 @@ fn outgrows(machine: &Machine, update: &Moments, largest: f64) -> bool {
     !(own
         && layers.all(|(l, u)| fits(&l.bias, u))
         && couplings.all(|(c, u)| fits(c.weights.entries(), u)))
-}
-
-/// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.
-fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
-    for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
-        add_scaled(&mut layer.bias, scale, &update.bias[l]);
-        let len = layer.len();
-        let rows = layer.own.chunks_exact_mut(len).zip(update.own[l].chunks_exact(len));
-        for (parameter, (own, steps)) in layer.units.own_parameters().iter().zip(rows) {
-            for (own, u) in own.iter_mut().zip(steps) {
-                *own = parameter.moved(*own, scale * u);
-            }
-        }
-    }
-    for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
-        add_scaled(c.weights.entries_mut(), scale, u);
-    }
 }
 
 fn update_ratio(machine: &Machine, update: &Moments) -> f64 {

@@ -8,6 +8,7 @@
 
 mod ascent;
 mod awake;
+mod coordinates;
 mod dbn;
 mod driver;
 mod epoch_data;

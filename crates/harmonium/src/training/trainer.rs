@@ -4,6 +4,7 @@ mod in_engine;
 mod stored;
 
 use super::ascent::{Ascent, largest_parameter, recenter};
+use super::coordinates::Coordinates;
 use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
 use super::guard::{Guarding, Steering};
@@ -65,6 +66,8 @@ pub struct Trainer<'d> {
     /// How the training departs from its plan.
     steering: Steering,
     penalties: Penalties,
+    /// In which real columns are learned.
+    coordinates: Coordinates,
     positive: Box<dyn Deferring>,
     negative: Box<dyn Deferring>,
     optimizer: Box<dyn Optimizer>,
@@ -118,6 +121,7 @@ impl<'d> Trainer<'d> {
             sampler = sampler.expecting_updates();
         }
         let machine = sampler.machine();
+        let coordinates = Coordinates::of(machine, &feed, plan.objective.generative_share());
         let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine, rows));
         let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
@@ -126,6 +130,7 @@ impl<'d> Trainer<'d> {
             optimizer: plan.optimizer(machine),
             reduce: None,
             penalties: plan.penalties(),
+            coordinates,
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
             hidden: machine.hidden_layers(),
             root: Stream::new(plan.seed),
@@ -246,6 +251,13 @@ impl<'d> Trainer<'d> {
         Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
+    /// A machine that has no distribution any more is one that ran away.
+    fn lost(progress: Progress, error: Error) -> Error {
+        let Error::Diverges { .. } = error else { return error };
+        let what = error.to_string();
+        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
+    }
+
     /// Sweeps and variates of one side.
     fn context(&self, progress: Progress, purpose: u64) -> (usize, Stream) {
         #[expect(
@@ -290,21 +302,19 @@ impl<'d> Trainer<'d> {
     /// One update of the machine, in the order of the formulas.
     fn step_by_moments(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        let data = self.side(progress, purpose::POSITIVE)?;
-        let model = self.side(progress, purpose::NEGATIVE)?;
-        let mut means = data.bias.clone();
-        let mut gradient = data.minus(&model);
-        drop(model);
+        let (mut gradient, mut means) = self.slopes_and_means(progress)?;
         if let Some(reduce) = &mut self.reduce {
             let mut parts = gradient.slices_mut();
             parts.extend(means.iter_mut().map(Vec::as_mut_slice));
             reduce.average(&mut parts)?;
+            self.coordinates.share(reduce.as_mut())?;
         }
         self.follow_activity(&means);
         let centered_mean = self.centered_mean(&means);
         let rate = self.rate(progress);
         let ascent = Ascent {
             penalties: &self.penalties,
+            coordinates: &self.coordinates,
             activity: &self.activity,
             centered_mean: &centered_mean,
             rate,
@@ -324,6 +334,25 @@ impl<'d> Trainer<'d> {
             return Err(Self::ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
+    }
+
+    /// The slopes of the objective in the next batch, without penalties and in the parameters of the machine;
+    /// nothing moves.
+    ///
+    /// # Errors
+    ///
+    /// If an estimator cannot do its work.
+    pub fn slopes(&mut self) -> Result<Moments, Error> {
+        self.present();
+        Ok(self.slopes_and_means(self.progress())?.0)
+    }
+
+    /// The slopes in the batch, and the means of its data side.
+    fn slopes_and_means(&mut self, progress: Progress) -> Result<(Moments, Vec<Vec<f64>>), Error> {
+        let data = self.side(progress, purpose::POSITIVE)?;
+        let model = self.side(progress, purpose::NEGATIVE)?;
+        let means = data.bias.clone();
+        Ok((data.minus(&model), means))
     }
 
     /// Moments of one side.
@@ -380,8 +409,10 @@ impl Learner for Trainer<'_> {
             return Err(Error::Setting { name: "rule", value: "ptt".into(), range });
         }
         self.present();
-        let mut report =
-            if self.learner.is_some() { self.step_in_engine()? } else { self.step_by_moments()? };
+        let progress = self.progress();
+        let stepped =
+            if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() };
+        let mut report = stepped.map_err(|error| Self::lost(progress, error))?;
         report.rollback = self.follow_retreat();
         Ok(report)
     }

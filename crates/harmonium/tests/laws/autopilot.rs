@@ -7,7 +7,7 @@ use harmonium::training::{Measurement, Measurements, MetricName, On, Plan};
 use harmonium::{Error, exact};
 use harmonium_data::{Binarize, Dataset, synthetic};
 
-const EVERYTHING: Open = Open { learning_rate: true, k: true, l2: true };
+const EVERYTHING: Open = Open { rule: true, learning_rate: true, k: true, l2: true };
 const ANY: Hidden = Hidden::Searched { layers: 1 };
 
 /// Rows of bars and stripes 3×3, each three times to learn from and once to validate.

@@ -48,6 +48,7 @@ mod network;
 mod objectives;
 mod physics;
 mod posterior;
+mod reals;
 mod reduce;
 mod rewrites;
 mod sampling;

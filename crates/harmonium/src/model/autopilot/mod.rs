@@ -8,6 +8,10 @@
 //! tracked values the highest is the one with the luckiest error. The winner is the best trial of all rounds: its length is chosen with its settings, so that a
 //! set on which longer training overfits keeps its short one.
 //!
+//! Machines of real columns that are coupled with each other are tried with so few hidden units that sums over their states
+//! give the gradient itself: one Gaussian, where they start, is a saddle of the likelihood, and the noise of chains hides the way down
+//! from it.
+//!
 //! The amount of work is known beforehand, and everything follows from the seed: a plan that was found once is
 //! found again, and the plan alone repeats the model.
 
@@ -20,7 +24,7 @@ use super::train::Blueprint;
 use crate::error::Error;
 use crate::evaluation::monitor::Monitor;
 use crate::progress::Listener;
-use crate::training::Plan;
+use crate::training::{Plan, Rule};
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -97,7 +101,10 @@ const LEAST_UNITS: usize = 5;
 
 /// Which settings are searched for; the others are those of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each setting that may be searched for")]
 pub struct Open {
+    /// Where the model side of the gradient comes from.
+    pub rule: bool,
     /// The learning rate.
     pub learning_rate: bool,
     /// Sweeps between updates.
@@ -141,8 +148,12 @@ impl Autopilot<'_> {
     /// The rounds, none with more candidates than there are.
     fn sized_rounds(&self) -> Vec<(usize, u64)> {
         // Neighbours of the best are added after the first round.
-        let n = self.candidates().len().max(2);
-        self.effort.rounds().iter().map(|&(k, updates)| (k.min(n), updates)).collect()
+        let candidates = self.candidates();
+        let n = candidates.len().max(2);
+        let exact = candidates.iter().any(|trial| trial.rule == Rule::Exact);
+        // Without the noise of chains, steps can be larger and fewer.
+        let fewer = if exact { 4 } else { 1 };
+        self.effort.rounds().iter().map(|&(k, updates)| (k.min(n), updates / fewer)).collect()
     }
 
     /// Passes over the data that make as many updates.

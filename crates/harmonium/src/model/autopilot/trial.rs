@@ -1,6 +1,7 @@
 //! One trial: settings, a training that is watched, and what came of it.
 
 use super::Autopilot;
+use super::candidates::MOST_SUMMED;
 use crate::error::Error;
 use crate::evaluation::monitor::Monitor;
 use crate::evaluation::tracking::Watch;
@@ -10,8 +11,8 @@ use crate::models::Body;
 use crate::optim::Schedule;
 use crate::progress::{Listener, Work};
 use crate::training::{
-    Best, Guard, Learner, Measurements, Metric, MetricName, Observer, On, Plan, Steering, Stop,
-    View, drive,
+    Best, Guard, Learner, Measurements, Metric, MetricName, Observer, On, Plan, Rule, Steering,
+    Stop, View, drive,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,6 +27,9 @@ pub struct Trial {
     pub hidden: Vec<usize>,
     /// The learning rate before decay.
     pub learning_rate: f64,
+    /// Where the model side of the gradient comes from.
+    #[serde(default = "usual_rule")]
+    pub rule: Rule,
     /// Sweeps between updates.
     pub k: Schedule,
     /// Weight decay.
@@ -48,7 +52,7 @@ pub struct Trial {
 impl Trial {
     /// Whether it is about the same settings and length.
     pub(super) fn is_about(&self, other: &Self) -> bool {
-        let key = |t: &Self| (t.round, t.hidden.clone(), t.k.clone(), t.epochs);
+        let key = |t: &Self| (t.round, t.hidden.clone(), t.rule, t.k.clone(), t.epochs);
         key(self) == key(other) && (self.learning_rate, self.l2) == (other.learning_rate, other.l2)
     }
 
@@ -59,26 +63,37 @@ impl Trial {
     }
 
     /// What has to be given to train it again, by the names that settings have everywhere; all others are those of the search.
-    pub fn settings(&self) -> [(&'static str, Value); 5] {
-        [
+    pub fn settings(&self) -> Vec<(&'static str, Value)> {
+        let mut settings = vec![
             ("hidden", json!(self.hidden)),
             ("epochs", json!(self.epochs)),
             ("learning-rate", json!(self.learning_rate)),
             ("k", json!(self.k)),
             ("l2", json!(self.l2)),
-        ]
+        ];
+        // The one rule that a search may choose.
+        if self.rule == Rule::Exact {
+            settings.push(("rule", json!(self.rule)));
+        }
+        settings
     }
 
     /// The plan that trains it.
     pub fn plan(&self, base: &Plan) -> Plan {
         Plan {
             learning_rate: self.learning_rate,
+            rule: self.rule,
             k: self.k.clone(),
             l2: self.l2,
             epochs: self.epochs,
             ..base.clone()
         }
     }
+}
+
+/// The rule of trials that were stored without one.
+fn usual_rule() -> Rule {
+    Plan::default().rule
 }
 
 impl Autopilot<'_> {
@@ -123,9 +138,12 @@ impl Autopilot<'_> {
 }
 
 /// What an update of a trial costs, beside one of another: products with the weights, for the data and for each
-/// sweep.
+/// sweep; or the states of the hidden units, where they are summed over.
 pub(super) fn cost(trial: &Trial) -> u64 {
     let units: usize = trial.hidden.iter().sum();
+    if trial.rule == Rule::Exact {
+        return 20 + (1 << units.min(MOST_SUMMED));
+    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few sweeps")]
     let sweeps = trial.k.range().1.clamp(1.0, 1e6) as u64;
     (units as u64 + 20) * (2 + sweeps)
