@@ -137,11 +137,10 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
-/// Says how real columns start, and writes it down as it was decided.
-fn note_columns(model: &str, machine: &Machine, asked: &mut Asked, terminal: &mut Terminal) {
+/// Says how real columns start.
+fn note_columns(model: &str, machine: &Machine, asked: &Asked, terminal: &mut Terminal) {
     let n = coupled_columns(machine);
     if n > 0 && model == "rbm" && asked.settings.lateral.is_none() {
-        asked.settings.lateral = Some(vec!["visible".into()]);
         terminal.note(&format!(
             "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
              shrunken covariance (`--lateral none` leaves that out)"
@@ -170,7 +169,7 @@ pub(crate) fn prepare(
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     if let Blueprint::Machine(machine) = &blueprint {
-        note_columns(model, machine, &mut asked, terminal);
+        note_columns(model, machine, &asked, terminal);
     }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
