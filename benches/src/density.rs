@@ -2,21 +2,21 @@
 //! whether any run at any rate fails in silence.
 
 use crate::report::Flags;
+use crate::sets::{Bracketed, Set, cpu_seconds, density};
 use crate::{Fallible, Outcome};
 use harmonium::Model;
 use harmonium::evaluation::baseline;
 use harmonium::evaluation::tracking::Watch;
-use harmonium::model::{Autopilot, Behind, Blueprint, Effort, Method, Open, Training, Trial};
-use harmonium::models::Rbm;
+use harmonium::model::{
+    Autopilot, Behind, Blueprint, Effort, Hidden, Method, Open, Training, Trial,
+};
+use harmonium::models::{Body, Rbm};
 use harmonium::optim::Schedule;
 use harmonium::progress::Silent;
-use harmonium::run::{About, Overwrite, Recorded, Recording, RunDirectory};
-use harmonium::training::{Guarding, Plan, Stop};
-use harmonium_data::{Binarize, Dataset, Options, open_dataset};
-use std::path::Path;
+use harmonium::run::{About, Event, Overwrite, Recorded, Recording, RunDirectory};
+use harmonium::training::{Plan, Steering, Stop};
+use harmonium_data::Dataset;
 use std::time::Instant;
-
-const FOLDER: &str = "../shared/data/density";
 
 /// A set, and the test log-likelihood that a run on autopilot has to reach, where one is known.
 const SETS: [(&str, Option<f64>); 8] = [
@@ -30,41 +30,32 @@ const SETS: [(&str, Option<f64>); 8] = [
     ("nips", None),
 ];
 
-/// Settings that somebody would try by hand: hidden units, rate, sweeps, epochs.
+/// Settings that somebody would try by hand: hidden units, rate, sweeps, updates.
 const BY_HAND: [(usize, f64, f64, u64); 6] = [
-    (50, 0.01, 1.0, 50),
-    (100, 0.05, 1.0, 50),
-    (100, 0.02, 5.0, 100),
-    (200, 0.01, 1.0, 100),
-    (200, 0.05, 5.0, 100),
-    (200, 0.02, 10.0, 100),
+    (50, 0.01, 1.0, 5_000),
+    (100, 0.05, 1.0, 5_000),
+    (100, 0.02, 5.0, 10_000),
+    (200, 0.01, 1.0, 10_000),
+    (200, 0.05, 5.0, 10_000),
+    (200, 0.02, 10.0, 10_000),
 ];
 
-struct Set {
-    train: Dataset,
-    valid: Dataset,
-    test: Dataset,
-}
-
-fn open(name: &'static str) -> Fallible<Set> {
-    let part = |part: &str| -> Fallible<Dataset> {
-        let path = format!("{FOLDER}/{name}/{name}.{part}.data");
-        Ok(open_dataset(&path, &Options::default(), Binarize::None)?.dataset)
-    };
-    Ok(Set { train: part("train")?, valid: part("valid")?, test: part("test")? })
-}
+/// Temperatures and chains behind the likelihoods of many runs.
+const WORK: (usize, usize) = (500, 50);
 
 /// The sets that were asked for, or all.
 fn sets(flags: &Flags) -> Fallible<Vec<(&'static str, Option<f64>)>> {
-    if !Path::new(FOLDER).is_dir() {
-        return Err(format!("the sets are not there: `{FOLDER}`").into());
-    }
     let wanted: Vec<String> = flags.list("--sets", &SETS.map(|s| s.0.to_owned()))?;
     Ok(SETS.into_iter().filter(|s| wanted.iter().any(|w| w == s.0)).collect())
 }
 
-/// Trains and records a run; the directory is gone afterwards.
-fn record(set: &Set, hidden: usize, plan: &Plan, watch: Watch) -> Fallible<Recorded> {
+/// Passes over the data that make as many updates.
+fn epochs(set: &Set, updates: u64) -> u64 {
+    updates.div_ceil(set.train.n_rows().div_ceil(Plan::default().batch) as u64)
+}
+
+/// Trains and records a run, and how it was steered at the end; the directory is gone afterwards.
+fn record(set: &Set, hidden: usize, plan: &Plan, watch: Watch) -> Fallible<(Recorded, Steering)> {
     let folder = std::env::temp_dir().join(format!("harmonium-density-{}", std::process::id()));
     let mut writer = RunDirectory::create(&folder, Overwrite::Yes)?;
     writer.write_config("")?;
@@ -78,18 +69,24 @@ fn record(set: &Set, hidden: usize, plan: &Plan, watch: Watch) -> Fallible<Recor
         patience: None,
         checkpoint_seconds: 1e9,
         watch,
-        guarding: if plan.steer { Guarding::Steer } else { Guarding::Warn },
+        guarding: plan.guarding(),
         metrics: Vec::new(),
     };
     let mut learner = training.learner()?;
     let recorded = writer.record(learner.as_mut(), recording, None, &mut Silent)?;
+    let steered = |event: Event| match event {
+        Event::Steered { sweeps, rate, tempered, .. } => Some(Steering { sweeps, rate, tempered }),
+        _ => None,
+    };
+    let events = writer.directory().read_events()?.events;
+    let steering = events.into_iter().filter_map(steered).next_back().unwrap_or_default();
     drop(writer);
     std::fs::remove_dir_all(&folder)?;
-    Ok(recorded)
+    Ok((recorded, steering))
 }
 
-/// Lower end, estimate and upper end of the test log-likelihood.
-fn bracket(model: &Model, test: &Dataset) -> Fallible<[f64; 3]> {
+/// Lower end, estimate and upper end of the test log-likelihood, as `score` finds them.
+fn scored(model: &Model, test: &Dataset) -> Fallible<[f64; 3]> {
     let score = model.score(test, Method::Auto)?;
     Ok(match &score.behind {
         Behind::Estimated { estimate, .. } => [estimate.lower, estimate.mean, estimate.upper],
@@ -97,8 +94,13 @@ fn bracket(model: &Model, test: &Dataset) -> Fallible<[f64; 3]> {
     })
 }
 
-const AUTOPILOT: &str =
-    "usage: reproduce autopilot [--sets NAME,…] [--effort quick|normal|thorough] [--no-hands]";
+/// A model with $\ln Z$ by a fixed amount of work.
+fn bracketed<'m>(model: &'m Model, set: &Set) -> Fallible<Bracketed<'m>> {
+    let Body::Machine(machine) = &model.body else { return Err("a machine was trained".into()) };
+    Bracketed::new(machine, &set.train, WORK)
+}
+
+const AUTOPILOT: &str = "usage: reproduce autopilot [--sets NAME,…] [--effort quick|normal|thorough] [--no-hands] [--trials]";
 
 /// One run on autopilot for each set, beside the best of six settings made by hand.
 pub(crate) fn autopilot(words: &[&str]) -> Outcome {
@@ -110,12 +112,12 @@ pub(crate) fn autopilot(words: &[&str]) -> Outcome {
         _ => Effort::Normal,
     };
     println!(
-        "set          settings chosen                              seconds  test log-likelihood [interval]  wanted"
+        "set          settings chosen                                        seconds  (CPU)  test log-likelihood [interval]  wanted"
     );
     let mut missed = Vec::new();
     for (name, wanted) in sets(&flags)? {
-        let set = open(name)?;
-        let start = Instant::now();
+        let set = density(name)?;
+        let (start, cpu) = (Instant::now(), cpu_seconds()?);
         let shape = |hidden: &[usize]| {
             Ok(Blueprint::Machine(Rbm::binary(set.train.n_columns(), hidden[0])?.into_machine()))
         };
@@ -123,23 +125,33 @@ pub(crate) fn autopilot(words: &[&str]) -> Outcome {
             train: &set.train,
             valid: &set.valid,
             shape: &shape,
-            hidden: vec![20],
+            hidden: Hidden::Searched { layers: 1 },
             plan: Plan::default(),
-            open: Open { hidden: true, learning_rate: true, k: true, l2: true },
+            open: Open { rule: true, learning_rate: true, k: true, l2: true },
             effort,
         };
-        let (best, _) = pilot.run(&[], &mut |_| Ok(()), &mut Silent)?;
+        let mut note = |trial: &Trial| {
+            if flags.has("--trials") {
+                let Trial { round, score, lower, best_epoch, failing, .. } = trial;
+                println!(
+                    "  {round} {} {score:?} {lower:?} {best_epoch:?} {failing}",
+                    settings(trial)
+                );
+            }
+            Ok(())
+        };
+        let (best, _) = pilot.run(&[], &mut note, &mut Silent)?;
         let run = Watch::Likelihood;
-        let recorded = record(&set, best.hidden[0], &best.plan(&pilot.plan), run)?;
-        let seconds = start.elapsed().as_secs_f64();
-        let [lower, middle, upper] = bracket(&recorded.model, &set.test)?;
+        let (recorded, _) = record(&set, best.hidden[0], &best.plan(&pilot.plan), run)?;
+        let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
+        let [lower, middle, upper] = scored(&recorded.model, &set.test)?;
         let wanted = match wanted {
             Some(wanted) => Some(wanted),
             None if flags.has("--no-hands") => None,
             None => Some(by_hand(&set)?),
         };
         println!(
-            "{name:11}  {}  {seconds:7.1}  {middle:.3} [{lower:.3}, {upper:.3}]  {}",
+            "{name:11}  {:54}  {seconds:7.0}  {cpu:5.0}  {middle:.3} [{lower:.3}, {upper:.3}]  {}",
             settings(&best),
             wanted.map_or("-".into(), |w| format!("{w:.3}"))
         );
@@ -161,22 +173,23 @@ fn settings(trial: &Trial) -> String {
 /// The test log-likelihood (lower end) of the best of six settings, chosen on the validation data.
 fn by_hand(set: &Set) -> Fallible<f64> {
     let mut best = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-    for (hidden, learning_rate, k, epochs) in BY_HAND {
-        let plan = Plan { epochs, learning_rate, k: Schedule::Constant(k), ..Plan::default() };
-        let recorded = record(set, hidden, &plan, Watch::None)?;
+    for (hidden, learning_rate, k, updates) in BY_HAND {
+        let (k, epochs) = (Schedule::Constant(k), epochs(set, updates));
+        let plan = Plan { epochs, learning_rate, k, ..Plan::default() };
+        let (recorded, _) = record(set, hidden, &plan, Watch::None)?;
         if matches!(recorded.stop, Stop::Diverged(_)) {
             continue;
         }
-        let valid = bracket(&recorded.model, &set.valid)?[0];
+        let found = bracketed(&recorded.model, set)?;
+        let valid = found.on(&set.valid, usize::MAX)?[0];
         if valid > best.0 {
-            best = (valid, bracket(&recorded.model, &set.test)?[0]);
+            best = (valid, found.on(&set.test, usize::MAX)?[0]);
         }
     }
     Ok(best.1)
 }
 
-const FAILURE: &str =
-    "usage: reproduce no-silent-failure [--quick] [--sets NAME,…] [--rates X,…] [--seeds N]";
+const FAILURE: &str = "usage: reproduce no-silent-failure [--quick] [--sets NAME,…] [--rates X,…] [--seeds N] [--updates N]";
 
 /// Every set at every rate: what a run with `--k auto` leaves, and what plain PCD does.
 pub(crate) fn no_silent_failure(words: &[&str]) -> Outcome {
@@ -187,35 +200,52 @@ pub(crate) fn no_silent_failure(words: &[&str]) -> Outcome {
         if quick { &[0.01, 0.05, 0.5] } else { &[0.002, 0.01, 0.05, 0.1, 0.2, 0.5] },
     )?;
     let seeds: u64 = flags.list("--seeds", &[if quick { 1 } else { 3 }])?.swap_remove(0);
-    println!("test log-likelihood, lower end of its interval; 200 hidden units, 50 epochs");
-    println!("set          rate   seed  independent  plain PCD  k auto  best validated  end");
+    let updates: u64 = flags.list("--updates", &[4000])?.swap_remove(0);
+    println!(
+        "log-likelihoods; 200 hidden units, {updates} updates; ln Z by {} temperatures, {} chains",
+        WORK.0, WORK.1
+    );
+    println!("lower and upper end; `best` is the best validated lower end of the run itself");
+    println!(
+        "set          rate   seed  independent  plain PCD, test     k auto, test        validation          best     steered          CPU s  end"
+    );
     let mut silent = Vec::new();
     for (name, _) in sets(&flags)? {
-        let set = open(name)?;
+        let set = density(name)?;
         let rbm = Rbm::binary(set.train.n_columns(), 1)?.into_machine();
         let alone = baseline::independent(&rbm, &set.train, &set.test)?.0;
         for &learning_rate in &rates {
             for seed in 0..seeds {
-                let plan = Plan { epochs: 50, learning_rate, seed, ..Plan::default() };
-                let plain = record(&set, 200, &plan, Watch::None)?;
-                let plain = bracket(&plain.model, &set.test)?[0];
+                let epochs = epochs(&set, updates);
+                let plan = Plan { epochs, learning_rate, seed, ..Plan::default() };
+                let (plain, _) = record(&set, 200, &plan, Watch::None)?;
+                let plain = bracketed(&plain.model, &set)?.on(&set.test, usize::MAX)?;
+                let cpu = cpu_seconds()?;
                 let plan = Plan { steer: true, ..plan };
-                let run = record(&set, 200, &plan, Watch::Likelihood)?;
-                let found = bracket(&run.model, &set.test)?;
-                let validated = bracket(&run.model, &set.valid)?;
+                let (run, steered) = record(&set, 200, &plan, Watch::Likelihood)?;
+                let cpu = cpu_seconds()? - cpu;
+                let model = bracketed(&run.model, &set)?;
+                let [test, valid] = [&set.test, &set.valid].map(|data| model.on(data, usize::MAX));
+                let (test, valid) = (test?, valid?);
+                let best = run.best.as_ref().map_or(f64::NEG_INFINITY, |best| best.value);
                 let end = match &run.stop {
                     Stop::Observer(reason) if reason.contains("chains do not mix") => {
                         "chains do not mix"
                     }
                     other => other.word(),
                 };
-                println!(
-                    "{name:11}  {learning_rate:<5}  {seed:4}  {alone:11.2}  {plain:9.2}  {:6.2}  {:14.2}  {end}",
-                    found[0], validated[0]
-                );
                 let said = end == "chains do not mix" || end == "diverged";
-                let below = found[2] < alone || found[2] < validated[0] - 1.0;
-                if below && !said {
+                let failed = test[2] < alone || valid[2] < best - 1.0;
+                let mark = if failed && !said { "  SILENT" } else { "" };
+                let both = |ends: [f64; 3]| format!("{:8.2} … {:8.2}", ends[0], ends[2]);
+                println!(
+                    "{name:11}  {learning_rate:<5}  {seed:4}  {alone:11.2}  {}  {}  {}  {best:7.2}  {:15}  {cpu:5.1}  {end}{mark}",
+                    both(plain),
+                    both(test),
+                    both(valid),
+                    told(steered),
+                );
+                if failed && !said {
                     silent.push(format!("{name} at {learning_rate}, seed {seed}"));
                 }
             }
@@ -225,4 +255,10 @@ pub(crate) fn no_silent_failure(words: &[&str]) -> Outcome {
         return Ok(());
     }
     Err(format!("failed in silence: {}", silent.join("; ")).into())
+}
+
+/// How a run was steered at its end.
+fn told(Steering { sweeps, rate, tempered }: Steering) -> String {
+    let tempered = if tempered { ", ptt" } else { "" };
+    format!("k {sweeps}, rate/{:.0}{tempered}", 1.0 / rate)
 }

@@ -24,9 +24,11 @@ mod peers;
 mod precision;
 mod products;
 mod ptt;
+mod real_tables;
 mod report;
 mod sampling;
 mod scaling;
+mod sets;
 mod shifter;
 mod step;
 mod sweep;
@@ -71,12 +73,13 @@ fn main() -> ExitCode {
         ["reproduce", "mnist-table", ref words @ ..] => mnist_table::run(words),
         ["reproduce", "precision"] => precision::run(),
         ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
+        ["reproduce", "real-tables", ref words @ ..] => real_tables::run(words),
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),
         ["reproduce", "three-ways"] => three_ways::run(),
         _ => Err("there are: bench ais, exact, gibbs, inference, instructions, network, peers, scaling, step, sweep; \
              reproduce autopilot, bars-and-stripes, bars-and-stripes-dbm, completing, coverage, \
-             dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, sampling, shifter, tempered, \
+             dbm-start, dbn, encoder, mnist-table, no-silent-failure, precision, ptt, real-tables, sampling, shifter, tempered, \
              three-ways, tracking"
             .into()),
     };

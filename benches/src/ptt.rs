@@ -1,29 +1,37 @@
-//! Trajectory tempering against plain persistent chains and parallel tempering, each with about the
-//! same time: more sweeps for the first, fewer ladders for the second. Times are printed beside the results.
+//! Trajectory tempering against plain persistent chains and parallel tempering, each with the same processor time.
 //!
-//! Test likelihoods are bracketed by annealing from both sides. Beside them stand how far the chains'
-//! mean free energy is from that of the training data (far below: the chains do not mix), and for
-//! trajectory tempering $\ln Z$ by its own ladder beside the two-sided estimate.
+//! The time is that of trajectory tempering with one sweep between updates. Plain chains spend it on more sweeps, or on more
+//! epochs; parallel tempering on as many ladders as it buys. How many that are is measured on a part of the training, and the
+//! processor time of every run stands beside its result.
+//!
+//! Test likelihoods are bracketed by annealing from both sides. Beside them stand how far the chains' mean free energy is from
+//! that of tempered samples that owe nothing to the training, in standard deviations (`lag`), and for trajectory tempering
+//! $\ln Z$ by its own ladder beside the two-sided estimate. The first table holds ladders of small machines against enumeration.
 
+use crate::report::Flags;
+use crate::sets::{Bracketed, cpu_seconds, file};
 use crate::{Fallible, Outcome};
-use harmonium::engine::Arithmetic;
-use harmonium::evaluation::likelihood;
-use harmonium::evaluation::log_partition::{Settings, log_partition};
-use harmonium::evaluation::row_sums::{RowWork, Sums, log_sums};
+use harmonium::evaluation::monitor::Monitor;
+use harmonium::evaluation::tracking::Watch;
+use harmonium::exact;
 use harmonium::machine::Machine;
-use harmonium::models::{Dbm, Rbm};
+use harmonium::models::{Bm, Dbm, Lateral, Rbm};
 use harmonium::optim::Schedule;
-use harmonium::progress::Silent;
-use harmonium::random::Stream;
-use harmonium::sampling::{Clamp, Sampler, TrackedLogPartition};
-use harmonium::schema::Feed;
-use harmonium::training::{Learner, Plan, Rule, Stop, Trainer, initialise};
-use harmonium_data::{Binarize, Dataset, Options, open_dataset};
-use std::path::Path;
-use std::time::Instant;
+use harmonium::sampling::TrackedLogPartition;
+use harmonium::training::{
+    Learner, Measurements, MetricName, Plan, Rule, Stop, Trainer, initialise,
+};
+use harmonium::units::Units;
+use harmonium_data::{Binarize, Dataset, synthetic};
 
-/// Rows that are looked at together.
-const TOGETHER: usize = 500;
+const USAGE: &str = "usage: reproduce ptt [--only NAME,…] [--quick] [--chains N] [--reservoir N] [--k N] [--freeze-below X]";
+
+/// Ladders of parallel tempering that are timed.
+const LADDERS: usize = 10;
+/// Sweeps of plain chains that are timed.
+const SWEEPS: f64 = 11.0;
+/// Temperatures and chains behind likelihoods.
+const WORK: (usize, usize) = (1000, 100);
 
 /// A problem, and how long it is learned.
 struct Problem<'a> {
@@ -31,179 +39,211 @@ struct Problem<'a> {
     files: [&'a str; 2],
     binarize: Binarize,
     hidden: &'a [usize],
-    learning_rate: f64,
+    learning_rates: [f64; 2],
     epochs: u64,
-    /// Sweeps of plain chains, and ladders of parallel tempering, that take about as long.
-    sweeps: f64,
-    ladders: usize,
     /// Test rows that are scored.
     rows: usize,
 }
 
 pub(crate) fn run(words: &[&str]) -> Outcome {
-    let quick = words.contains(&"--quick");
-    let picked: Vec<&str> = words.iter().copied().filter(|w| !w.starts_with("--")).collect();
-    let short = |epochs: u64| if quick { (epochs / 10).max(1) } else { epochs };
+    let flags = Flags::parse(words, USAGE)?;
+    let picked: Vec<String> = flags.list("--only", &[])?;
+    let wanted = |name: &str| picked.is_empty() || picked.iter().any(|p| name.contains(p.as_str()));
+    let short = |epochs: u64| if flags.has("--quick") { (epochs / 10).max(1) } else { epochs };
+    if wanted("enumeration") {
+        enumeration(&flags)?;
+    }
     let mushrooms =
         ["density/mushrooms/mushrooms.train.data", "density/mushrooms/mushrooms.test.data"];
     let plants = ["density/plants/plants.train.data", "density/plants/plants.test.data"];
     let mnist = ["mnist/train-images-idx3-ubyte.gz", "mnist/t10k-images-idx3-ubyte.gz"];
     let whole = usize::MAX;
+    let (none, threshold) = (Binarize::None, Binarize::Threshold(0.5));
+    let problem = |name, files, binarize, hidden, learning_rates, epochs, rows| {
+        let epochs = short(epochs);
+        Problem { name, files, binarize, hidden, learning_rates, epochs, rows }
+    };
     let problems = [
-        Problem {
-            name: "mushrooms, rbm 200",
-            files: mushrooms,
-            binarize: Binarize::None,
-            hidden: &[200],
-            learning_rate: 0.05,
-            epochs: short(100),
-            sweeps: 10.0,
-            ladders: 20,
-            rows: whole,
-        },
-        Problem {
-            name: "plants, rbm 200",
-            files: plants,
-            binarize: Binarize::None,
-            hidden: &[200],
-            learning_rate: 0.05,
-            epochs: short(50),
-            sweeps: 10.0,
-            ladders: 20,
-            rows: whole,
-        },
-        Problem {
-            name: "mnist, rbm 500",
-            files: mnist,
-            binarize: Binarize::Threshold(0.5),
-            hidden: &[500],
-            learning_rate: 0.05,
-            epochs: short(10),
-            sweeps: 10.0,
-            ladders: 10,
-            rows: whole,
-        },
-        Problem {
-            name: "mushrooms, dbm 100-50",
-            files: mushrooms,
-            binarize: Binarize::None,
-            hidden: &[100, 50],
-            learning_rate: 0.02,
-            epochs: short(100),
-            sweeps: 10.0,
-            ladders: 20,
-            rows: 200,
-        },
+        problem("mushrooms, rbm 200", mushrooms, none, &[200][..], [0.01, 0.05], 200, whole),
+        problem("plants, rbm 200", plants, none, &[200], [0.01, 0.05], 50, whole),
+        problem("mnist, rbm 500", mnist, threshold, &[500], [0.01, 0.05], 3, whole),
+        problem("mushrooms, dbm 100-50", mushrooms, none, &[100, 50], [0.01, 0.05], 200, 200),
     ];
-    for problem in problems.iter().filter(|p| picked.iter().all(|word| p.name.contains(word))) {
-        problem.run()?;
+    for problem in problems.iter().filter(|p| wanted(p.name)) {
+        problem.run(&flags)?;
     }
     Ok(())
 }
 
+/// Small machines with modes that sweeps alone do not leave, trained until their ladders are long.
+fn enumeration(flags: &Flags) -> Outcome {
+    let (visible, b) = ((Units::Binary, 9), Units::Binary);
+    let machines = [
+        ("rbm 9-10", Rbm::binary(9, 10)?.into_machine()),
+        ("dbm 9-6-4", Dbm::binary(9, &[6, 4])?.into_machine()),
+        ("bm 9-5", Bm::new(visible, (b, 5), Lateral::Both)?.into_machine()),
+        ("bm 9, visible", Bm::new(visible, (b, 0), Lateral::Visible)?.into_machine()),
+    ];
+    let table = synthetic::bars_and_stripes(3, synthetic::Repeats::Counted)?;
+    let data = Dataset::new(table, Binarize::None)?;
+    let (chains, k): (Vec<usize>, Vec<f64>) =
+        (flags.list("--chains", &[100])?, flags.list("--k", &[1.0])?);
+    let reservoir: Vec<usize> = flags.list("--reservoir", &[])?;
+    let freeze: Vec<f64> = flags.list("--freeze-below", &[])?;
+    println!("ln Z by the ladder against enumeration: bars and stripes 3x3, rate 0.5, 10 seeds");
+    println!("machine         machines  settled  mean bar  mean error  mean (error/bar)²");
+    for (name, machine) in machines {
+        let (mut rungs, mut settled, mut bars, mut errors, mut squares) = (0, 0, 0.0, 0.0, 0.0);
+        let seeds = 10;
+        for seed in 0..seeds {
+            let plan = Plan {
+                rule: Rule::Ptt,
+                epochs: if flags.has("--quick") { 300 } else { 3000 },
+                batch: 16,
+                learning_rate: 0.5,
+                l2: 0.0,
+                chains: chains[0],
+                reservoir: reservoir.first().copied(),
+                freeze_below: freeze.first().copied(),
+                k: Schedule::Constant(k[0]),
+                seed,
+                ..Plan::default()
+            };
+            let trainer = train(machine.clone(), &data, &plan)?.0;
+            let found = tracked(&trainer)?.ok_or("a ladder knows ln Z")?;
+            let off = found.log_z - exact::log_partition(trainer.machine())?;
+            rungs += found.rungs;
+            settled += usize::from(found.is_settled);
+            (bars, errors) = (bars + found.std_error, errors + off);
+            squares += (off / found.std_error).powi(2);
+        }
+        let n = seeds as f64;
+        println!(
+            "{name:14}  {:8.1}  {settled:4}/{seeds}  {:8.3}  {:+10.3}  {:17.2}",
+            rungs as f64 / n,
+            bars / n,
+            errors / n,
+            squares / n
+        );
+    }
+    Ok(())
+}
+
+/// Trains from the data's own start: the trainer, the processor time it took and how it ended.
+fn train<'d>(
+    mut machine: Machine,
+    data: &'d Dataset,
+    plan: &Plan,
+) -> Fallible<(Trainer<'d>, f64, Stop)> {
+    initialise(&mut machine, data, plan)?;
+    let mut trainer = Trainer::new(machine, data, plan)?;
+    let start = cpu_seconds()?;
+    let stop = trainer.run(&mut [])?;
+    Ok((trainer, cpu_seconds()? - start, stop))
+}
+
+/// What the model side knows of ln Z.
+fn tracked(trainer: &Trainer<'_>) -> Fallible<Option<TrackedLogPartition>> {
+    let watched = trainer.watched().ok_or("a trainer of a machine can be watched")?;
+    Ok(watched.model_side.log_partition(watched.sampler)?)
+}
+
 impl Problem<'_> {
-    fn run(&self) -> Outcome {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-        let [train, test] = self.files.map(|name| -> Fallible<Dataset> {
-            let path = folder.join(name);
-            let path = path.to_str().ok_or("a path that is not text")?;
-            Ok(open_dataset(path, &Options::default(), self.binarize)?.dataset)
-        });
+    fn run(&self, flags: &Flags) -> Outcome {
+        let [train, test] = self.files.map(|name| file(name, self.binarize));
         let (train, test) = (train?, test?);
-        println!("{}, rate {}, {} epochs", self.name, self.learning_rate, self.epochs);
-        let usual =
-            Plan { epochs: self.epochs, learning_rate: self.learning_rate, ..Plan::default() };
-        let k = Schedule::Constant(self.sweeps);
-        for (name, plan) in [
-            ("pcd, k 1".to_owned(), usual.clone()),
-            (format!("pcd, k {}", self.sweeps), Plan { k, ..usual.clone() }),
-            (
-                format!("pt, {} ladders of 10", self.ladders),
-                Plan { rule: Rule::Pt, chains: self.ladders, ..usual.clone() },
-            ),
-            ("ptt, k 1".to_owned(), Plan { rule: Rule::Ptt, ..usual.clone() }),
-            (
-                "ptt, k 4".to_owned(),
-                Plan { rule: Rule::Ptt, k: Schedule::Constant(4.0), ..usual.clone() },
-            ),
-        ] {
-            self.measure(&name, &plan, (&train, &test))?;
+        for learning_rate in self.learning_rates {
+            self.run_at(learning_rate, flags, (&train, &test))?;
         }
         Ok(())
     }
 
-    /// Trains once, and prints what it led to.
-    fn measure(&self, name: &str, plan: &Plan, (train, test): (&Dataset, &Dataset)) -> Outcome {
-        let mut machine = match self.hidden {
-            [n] => Rbm::binary(train.n_columns(), *n)?.into_machine(),
-            layers => Dbm::binary(train.n_columns(), layers)?.into_machine(),
+    fn run_at(
+        &self,
+        learning_rate: f64,
+        flags: &Flags,
+        (train, test): (&Dataset, &Dataset),
+    ) -> Outcome {
+        println!("{}, rate {learning_rate}, {} epochs", self.name, self.epochs);
+        let plan = Plan { learning_rate, ..Plan::for_epochs(self.epochs) };
+        let freeze_below = flags.list("--freeze-below", &[])?.first().copied();
+        let k = Schedule::Constant(flags.list("--k", &[1.0])?[0]);
+        let tempered = Plan { rule: Rule::Ptt, freeze_below, k, ..plan.clone() };
+        let time = self.measure("ptt, k 1", &tempered, (train, test))?;
+        // What a sweep, an epoch and a ladder cost, on a part of the training.
+        let part = self.epochs.div_ceil(10).max(1);
+        let share = part as f64 / self.epochs as f64;
+        let timed = |plan: Plan| -> Fallible<f64> {
+            Ok((self.train(train, &Plan { epochs: part, ..plan })?.1 / share).max(0.01))
         };
-        initialise(&mut machine, train, plan)?;
-        let mut trainer = Trainer::new(machine, train, plan)?;
-        let start = Instant::now();
-        let stop = trainer.run(&mut [])?;
-        let seconds = start.elapsed().as_secs_f64();
+        let one = timed(plan.clone())?;
+        let many = timed(Plan { k: Schedule::Constant(SWEEPS), ..plan.clone() })?;
+        let ladders =
+            timed(Plan { rule: Rule::Pt, chains: LADDERS, ..plan.clone() })? / LADDERS as f64;
+        let sweeps =
+            (1.0 + (time - one) * (SWEEPS - 1.0) / (many - one).max(1e-3)).round().max(1.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let (epochs, ladders) = (
+            (self.epochs as f64 * time / one).round().max(1.0) as u64,
+            (time / ladders).round().max(1.0) as usize,
+        );
+        let longer = Plan { epochs, ..plan.clone() };
+        self.measure(&format!("pcd, k 1, {epochs} epochs"), &longer, (train, test))?;
+        let more = Plan { k: Schedule::Constant(sweeps), ..plan.clone() };
+        self.measure(&format!("pcd, k {sweeps}"), &more, (train, test))?;
+        let pt = Plan { rule: Rule::Pt, chains: ladders, ..plan };
+        self.measure(&format!("pt, {ladders} ladders of 10"), &pt, (train, test))?;
+        Ok(())
+    }
+
+    fn train<'d>(&self, data: &'d Dataset, plan: &Plan) -> Fallible<(Trainer<'d>, f64, Stop)> {
+        let machine = match self.hidden {
+            [n] => Rbm::binary(data.n_columns(), *n)?.into_machine(),
+            layers => Dbm::binary(data.n_columns(), layers)?.into_machine(),
+        };
+        train(machine, data, plan)
+    }
+
+    /// Trains once and prints what it led to; the processor time.
+    fn measure(
+        &self,
+        name: &str,
+        plan: &Plan,
+        (train, test): (&Dataset, &Dataset),
+    ) -> Fallible<f64> {
+        let (trainer, seconds, stop) = self.train(train, plan)?;
         if stop != Stop::Finished {
             println!("  {name:22} {seconds:6.1} s  {}", stop.word());
-            return Ok(());
+            return Ok(seconds);
         }
         let watched = trainer.watched().ok_or("a trainer of a machine can be watched")?;
-        let tracked = watched.model_side.log_partition(watched.sampler)?;
-        let gap = match watched.chains {
-            Some(x) => {
-                let machine = watched.sampler.machine();
-                let sums = sums(machine, &x.clone(), 0)?;
-                let rows = first_sums(machine, train, 1000)?;
-                let mean = |sums: &Sums| sums.rows.iter().sum::<f64>() / sums.rows.len() as f64;
-                format!("{:+7.2}", mean(&rows) - mean(&sums))
-            }
-            None => "      –".to_owned(),
+        let mut monitor = Monitor::new(train, None, plan.seed).watching(Watch::Likelihood);
+        let found: Measurements = monitor.measure_likelihood(&watched, plan.epochs, 1)?.into();
+        let mixing = |name: &MetricName| match found.get(name) {
+            Some(m) => format!("{:+5.1} ± {:.1}", m.value, m.std_error.unwrap_or(0.0)),
+            None => "          –".to_owned(),
         };
-        let machine = trainer.machine();
-        let feed = Feed::of(machine, train)?;
-        let settings = Settings { means: Some(feed.means().concat()), ..Settings::default() };
-        let log_z = log_partition(machine, &settings, &mut Silent)?;
-        let rows = first_sums(machine, test, self.rows)?;
-        let found = likelihood::estimate(&rows, &vec![1.0; rows.rows.len()], &log_z);
-        let ladder = tracked.map_or(String::new(), |t| ladder(&t, &log_z));
+        let model = Bracketed::new(trainer.machine(), train, WORK)?;
+        let [lower, _, upper] = model.on(test, self.rows)?;
+        let rate = watched.model_side.caution();
+        let ladder = tracked(&trainer)?.map_or(String::new(), |t| ladder(&t, rate, &model));
         println!(
-            "  {name:22} {seconds:6.1} s  test {:8.2} … {:8.2}  F(chains) - F(data) {gap}{ladder}",
-            found.lower, found.upper
+            "  {name:22} {seconds:6.1} s  test {lower:8.2} … {upper:8.2}  lag {}{ladder}",
+            mixing(&MetricName::ChainsLag)
         );
-        Ok(())
+        Ok(seconds)
     }
-}
-
-/// Sums of the first `n` rows of a set.
-fn first_sums(machine: &Machine, data: &Dataset, n: usize) -> Fallible<Sums> {
-    let feed = Feed::of(machine, data)?;
-    let n = n.min(data.n_rows());
-    let mut all = Sums::none();
-    for first in (0..n).step_by(TOGETHER) {
-        let batch = feed.batch(first..(first + TOGETHER).min(n), Stream::new(0));
-        all.extend(sums(machine, &batch.to_state(machine)?, first)?);
-    }
-    Ok(all)
-}
-
-/// $\ln\sum_h e^{-E}$ of each row.
-fn sums(machine: &Machine, x: &harmonium::machine::State, first: usize) -> Fallible<Sums> {
-    let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
-    Ok(log_sums(&sampler, &Clamp::visible(machine), x, first, &RowWork::default())?)
 }
 
 /// $\ln Z$ by the ladder of a trajectory, beside a two-sided estimate.
-fn ladder(
-    tracked: &TrackedLogPartition,
-    log_z: &harmonium::evaluation::log_partition::LogPartition,
-) -> String {
+fn ladder(tracked: &TrackedLogPartition, rate: f64, model: &Bracketed<'_>) -> String {
     format!(
-        "  ln Z {:.2} ± {:.2} by {} machines ({}), two-sided {:.2} … {:.2}",
+        "  ln Z {:.2} ± {:.2} by {} machines ({}; rate {rate:.0e} of the plan's), two-sided {:.2} … {:.2}",
         tracked.log_z,
         tracked.std_error,
         tracked.rungs,
         if tracked.is_settled { "settled" } else { "not settled" },
-        log_z.lower,
-        log_z.upper
+        model.log_z.lower,
+        model.log_z.upper
     )
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._faces import Callback
+from ._frames import backend_of
 from ._inputs import Rows, Seed, labels_of, rows_of, seed_of
 from ._models import Model, _n_rows
 from ._settings import NAMES, Settings, check_names, given_of, reading_of
@@ -130,8 +131,10 @@ class Trainable(Model):
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
-            The rows: numbers, booleans, a sparse matrix, pictures of shape (n, height, width), or the name of
-            a file or of a built-in set such as ``"digits"``. NaN is missing and is learned around.
+            The rows: numbers, booleans, a sparse matrix, pictures of shape (n, height, width), a frame of
+            pandas, polars or pyarrow, or the name of a file or of a built-in set such as ``"digits"``. NaN is
+            missing and is learned around. The columns of a frame with words, or with numbers of several sorts, are
+            learned each in its own way.
         y : array of shape (n_rows,), optional
             The class of each row, learned together with it as one more visible layer.
         valid : array, or tuple of rows and classes, optional
@@ -166,11 +169,23 @@ class Trainable(Model):
         held_out = None if valid is None else self._validation(valid, data, classes, hashed)
         if classes is None and data.labels is not None:
             classes = np.asarray(data.labels[1])
-        given = json.dumps(self._given(seed))
+        self._backend = backend_of(X)
+        return self._train(data, held_out, classes, out, overwrite, callback, seed)
+
+    def _train(
+        self: T,
+        data: _core.Data,
+        valid: _core.Data | None,
+        classes: NDArray[Any] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        callback: Callback | None = None,
+        seed: int | None = None,
+    ) -> T:
+        """Learns from rows that were taken up."""
+        given = json.dumps(self._given(seed_of(self.random_state) if seed is None else seed))
         with self._face(callback) as face:
-            model, told, ended = _core.train(
-                json.dumps(self._family), given, data, held_out, out, overwrite, face
-            )
+            model, told, ended = _core.train(json.dumps(self._family), given, data, valid, out, overwrite, face)
             self._model, self._report, self._classes = model, json.loads(told), classes
         if ended is not None:
             raise ended
@@ -423,13 +438,18 @@ def class_of(about: dict[str, Any]) -> type[Model]:
     """The class of models with such a graph."""
     if about["kind"] == "dbn":
         return DBN
+    if about["kind"] == "network":
+        from ._network import Network
+
+        return Network
     role = {layer["name"]: layer["role"] for layer in about["layers"] if layer["name"] != "labels"}
     n_visible = sum(r == "visible" for r in role.values())
-    if n_visible != 1:
+    # The columns of a table stand in a layer for each kind.
+    if n_visible != 1 and not about["is_table"]:
         return Model
     if any(a == b for a, b in about["couplings"]):
         return BM
-    return {1: RBM}.get(len(role) - 1, DBM)
+    return {1: RBM}.get(len(role) - n_visible, DBM)
 
 
 def _fitted(reading: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from . import _core
-from .errors import InvalidError, SettingTypeError
+from ._frames import columns_of, has_words, is_frame
+from .errors import InvalidError, SettingTypeError, TrainingWarning
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -118,6 +120,8 @@ def rows_of(
     sample_weight: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     fingerprint: bool = False,
+    canonical: bool = False,
+    means: bool = False,
 ) -> _core.Data:
     """Rows of data as a model will see them.
 
@@ -137,6 +141,11 @@ def rows_of(
         Which cells are observed; one row holds for all.
     fingerprint : bool
         Whether the values are fingerprinted, as those of a file are.
+    canonical : bool
+        Whether the rows are put in the order of what they hold, so that it does not matter in which order they
+        came, and a row of weight 2 is two rows.
+    means : bool
+        Whether grey values are shown as they are instead of bits that are drawn with them.
     """
     said = dict(reading or {})
     if isinstance(X, _core.Data):
@@ -154,7 +163,11 @@ def rows_of(
         "weights": weights,
         "mask": mask_of(mask),
         "fingerprint": fingerprint,
+        "canonical": canonical,
+        "means": means,
     }
+    if is_frame(X) and (table := _table(X, said, model, beside)) is not None:
+        return table
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
         beside["reading"] = json.dumps(said)
@@ -171,7 +184,34 @@ def rows_of(
         )
     array, shaped = dense(X)
     beside["reading"] = json.dumps({**shaped, **said})
-    return _core.Data.from_array(array, beside, model)
+    data = _core.Data.from_array(array, beside, model)
+    if model is None and names is not None and _is_open(said) and data.is_of_several_sorts:
+        # As a file with a header is read: columns of several sorts have units of their own.
+        return _encoded(X, said, None, beside)
+    return data
+
+
+def _is_open(said: dict[str, Any]) -> bool:
+    """Whether nothing was said that speaks of arrays."""
+    return not (said.keys() - {"kinds", "unknown"})
+
+
+def _table(X: Any, said: dict[str, Any], model: _core.Model | None, beside: _core._Beside) -> _core.Data | None:
+    """A frame as a table of columns, each of its own kind; nothing where it is one of numbers."""
+    if model is not None:
+        return _encoded(X, said, model, beside) if json.loads(model.about())["is_table"] else None
+    if said.get("kinds") or (_is_open(said) and has_words(X)):
+        return _encoded(X, said, None, beside)
+    return None
+
+
+def _encoded(X: Any, said: dict[str, Any], model: _core.Model | None, beside: _core._Beside) -> _core.Data:
+    names, columns = columns_of(X)
+    reading = json.dumps({name: said[name] for name in ("kinds", "unknown") if said.get(name)})
+    data, notes = _core.Data.from_frame(names, columns, {**beside, "reading": reading}, model)
+    for note in notes:
+        warnings.warn(note, TrainingWarning, stacklevel=5)
+    return data
 
 
 def column_names(X: Any) -> list[str] | None:

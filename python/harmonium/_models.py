@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from . import _core
 from ._faces import Callback, Face
+from ._frames import make
+from ._given import FillMethod, Given, SampleMethod
 from ._inputs import Rows, Seed, labels_of, mask_of, rows_of, seed_of
-from ._results import Classes, Completion, Drawn, LogLikelihood, LogPartition
-from .errors import InvalidError, MixingWarning, NotFittedError
+from ._results import Classes, Drawn, LogLikelihood, LogPartition, warn
+from .errors import InvalidError, NotFittedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
+
+    from ._network import Network, NetworkSettings
 
 __all__ = ["Given", "Model", "load"]
 
 M = TypeVar("M", bound="Model")
 
 ScoreMethod = Literal["auto", "exact", "ais", "bound", "importance", "pseudo", "free-energy"]
-SampleMethod = Literal["auto", "exact", "gibbs", "tempered"]
-FillMethod = Literal["auto", "exact", "gibbs"]
 LogPartitionMethod = Literal["auto", "exact", "ais", "sandwich", "bar"]
 ClassMethod = Literal["auto", "exact", "mean-field", "ais", "recognition"]
 
@@ -52,6 +56,7 @@ class Model:
     def __init__(self) -> None:
         self._model, self._report, self._classes = None, {}, None
         self.verbose, self.random_state, self._draws = None, 0, 0
+        self._backend: str | None = None
 
     # Where it comes from, and where it goes.
 
@@ -170,6 +175,14 @@ class Model:
         """The classes of the labels, if labels were learned."""
         return self._classes
 
+    @property
+    def columns(self) -> dict[str, dict[str, Any]] | None:
+        """What each column of a table was taken for, its words and why; nothing where rows were an array."""
+        found = _core.columns(self._fitted())
+        if found is None:
+            return None
+        return {name: {"kind": kind, "words": words, "why": why} for name, kind, words, why in found}
+
     # What happened in training.
 
     @property
@@ -242,7 +255,7 @@ class Model:
         means: bool = False,
         label: Any = None,
         random_state: Seed = None,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Draws samples.
 
         Exactly where that is affordable, else by chains that have mixed, else by parallel tempering. A
@@ -266,7 +279,7 @@ class Model:
         Returns
         -------
         ndarray of shape (n, n_columns)
-            The visible units, a row for each sample.
+            The visible units, a row for each sample; of a model of a table a frame of its columns.
         """
         drawn = self.draw(
             n, method=method, sweeps=sweeps, means=means, label=label, random_state=random_state
@@ -290,7 +303,7 @@ class Model:
         Drawn
             The samples, how they were found, and whether they can be trusted.
         """
-        return self._draw(n, method, sweeps, means, label, random_state, None, None)
+        return self._draw(n, method, sweeps, means, label, random_state, None)
 
     def _draw(
         self,
@@ -301,7 +314,6 @@ class Model:
         label: Any,
         random_state: Seed,
         given: _core.Data | None,
-        mask: NDArray[np.bool_] | None,
     ) -> Drawn:
         asked = {
             "n": n,
@@ -312,9 +324,12 @@ class Model:
             "class": None if label is None else str(label),
         }
         with self._face() as face:
-            values, told, warning = self._fitted().sample(json.dumps(asked), given, mask, face)
-        _warn(warning)
-        return Drawn._of(values, told)
+            values, told, warning = self._fitted().sample(json.dumps(asked), given, None, face)
+        warn(warning)
+        if means:
+            return Drawn._of(self._fitted().in_units(values), told)
+        decoded = _core.decoded(self._fitted(), values)
+        return Drawn._of(values if decoded is None else make(decoded, self._backend), told)
 
     def given(self, X: Rows, *, mask: ArrayLike | None = None, y: ArrayLike | None = None) -> Given:
         """Holds what is observed, while the rest is sampled or completed.
@@ -342,7 +357,7 @@ class Model:
         >>> half.shape
         (5, 4)
         """
-        return Given(self, self._rows(X, y), mask_of(mask))
+        return Given(self, self._rows(X, y, mask=mask), X, mask_of(mask))
 
     def complete(
         self,
@@ -353,7 +368,7 @@ class Model:
         method: FillMethod = "auto",
         sweeps: int | None = None,
         random_state: Seed = 0,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Fills missing cells with their means given the rest of their row.
 
         Parameters
@@ -374,7 +389,8 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            Observed values as they were, missing ones at their means.
+            Observed values as they were, missing ones at their means; of a frame the same frame, with the most
+            probable words.
         """
         return self.given(X, mask=mask, y=y).fill(method=method, sweeps=sweeps, random_state=random_state).values
 
@@ -450,7 +466,7 @@ class Model:
         with self._face() as face:
             found = LogLikelihood._of(*self._fitted().score(json.dumps(asked), data, face))
         if found.bracket == "unsettled":
-            _warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
+            warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
         return found
 
     def log_partition(
@@ -496,7 +512,7 @@ class Model:
         with self._face() as face:
             found = LogPartition._of(self._fitted().log_partition(json.dumps(asked), face))
         if found.bracket == "unsettled":
-            _warn(f"ln Z is unsettled, and its interval may miss: {_doubts(found.details)}")
+            warn(f"ln Z is unsettled, and its interval may miss: {_doubts(found.details)}")
         return found
 
     def features(self, X: Rows, *, layer: str | None = None) -> NDArray[np.float64]:
@@ -518,7 +534,7 @@ class Model:
         with self._face() as face:
             values, unconverged = self._fitted().features(data, layer, face)
         if unconverged:
-            _warn(f"mean field had not converged for {unconverged} rows")
+            warn(f"mean field had not converged for {unconverged} rows")
         return values
 
     def classify(
@@ -550,6 +566,66 @@ class Model:
         classes = self._classes if self._classes is not None else np.asarray(details["classes"])
         return Classes(probabilities, classes, details["method"], details)
 
+    def finetune(
+        self,
+        X: Rows,
+        y: ArrayLike | None = None,
+        *,
+        hidden: Sequence[int] | None = None,
+        units: Literal["relu", "logistic", "linear"] = "relu",
+        target: Literal["classes", "tags", "values", "input"] | None = None,
+        valid: tuple[Rows, ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+        callback: Callback | None = None,
+        random_state: Seed = 0,
+        **settings: Unpack[NetworkSettings],
+    ) -> Network:
+        """Makes a feed-forward net of the model and trains it; a net goes on from where it is.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            The rows.
+        y : array of shape (n_rows,) or (n_rows, n_outputs), optional
+            The class of each row, or several targets; without it the net learns to give its input back.
+        hidden : sequence of int, optional
+            Further hidden layers over those of the model.
+        units : {"relu", "logistic", "linear"}
+            What their units make of their input.
+        target : {"classes", "tags", "values", "input"}, optional
+            What is learned, where ``y`` does not say it.
+        valid : tuple of rows and classes, optional
+            Rows to validate with. The result is then the net that was best on them.
+        sample_weight : array of shape (n_rows,), optional
+            The weight of each row.
+        callback : callable, optional
+            Called with every event of the training; if it returns something true, training ends.
+        random_state : int, Generator or RandomState
+            The seed.
+        **settings
+            What else can be set: see :class:`harmonium.NetworkSettings`.
+
+        Returns
+        -------
+        Network
+            The trained net; this model stays as it is.
+
+        Examples
+        --------
+        >>> import harmonium
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> rbm = harmonium.RBM(64, epochs=30, learning_rate=0.05, watch="none").fit(X[:1200])
+        >>> net = rbm.finetune(X[:1200], y[:1200], epochs=20)
+        >>> net.score(X[1200:], y[1200:]) > 0.9
+        True
+        """
+        from ._network import finetune
+
+        return finetune(
+            self, X, y, hidden, units, target, valid, sample_weight, callback, random_state, dict(settings)
+        )
+
     def filters(self) -> dict[str, NDArray[np.float64]]:
         """What the units of each hidden layer look for: a row for each unit, by the names of the layers."""
         return dict(self._fitted().filters())
@@ -564,62 +640,6 @@ class Model:
         from ._show import page
 
         return page(self)
-
-
-class Given:
-    """A model with part of each row given; made by :meth:`Model.given`."""
-
-    def __init__(self, model: Model, rows: _core.Data, mask: NDArray[np.bool_] | None) -> None:
-        self._asked_of, self._rows, self._mask = model, rows, mask
-
-    def sample(
-        self,
-        n: int = 1,
-        *,
-        method: SampleMethod = "auto",
-        sweeps: int | None = None,
-        means: bool = False,
-        random_state: Seed = None,
-    ) -> NDArray[np.float64]:
-        """Draws ``n`` samples for each given row, with what is observed held; see :meth:`Model.sample`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows * n, n_columns)
-            The samples of the first row, then those of the second, ….
-        """
-        return self.draw(n, method=method, sweeps=sweeps, means=means, random_state=random_state).values
-
-    def draw(
-        self,
-        n: int = 1,
-        *,
-        method: SampleMethod = "auto",
-        sweeps: int | None = None,
-        means: bool = False,
-        random_state: Seed = None,
-    ) -> Drawn:
-        """The same as :meth:`sample`, with the verdict on the samples."""
-        model = self._asked_of
-        return model._draw(n, method, sweeps, means, None, random_state, self._rows, self._mask)
-
-    def complete(
-        self, *, method: FillMethod = "auto", sweeps: int | None = None, random_state: Seed = 0
-    ) -> NDArray[np.float64]:
-        """The rows with their missing values at their means; see :meth:`Model.complete`."""
-        return self.fill(method=method, sweeps=sweeps, random_state=random_state).values
-
-    def fill(
-        self, *, method: FillMethod = "auto", sweeps: int | None = None, random_state: Seed = 0
-    ) -> Completion:
-        """The same as :meth:`complete`, with the standard error of each value."""
-        asked = {"method": method, "sweeps": sweeps, "seed": seed_of(random_state)}
-        with self._asked_of._face() as face:
-            values, errors, told, warning = self._asked_of._fitted().complete(
-                json.dumps(asked), self._rows, self._mask, face
-            )
-        _warn(warning)
-        return Completion._of(values, errors, told)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -670,8 +690,3 @@ def _number(value: Any) -> float:
 
 def _doubts(details: dict[str, Any]) -> str:
     return "; ".join(str(doubt) for doubt in details.get("doubts", []))
-
-
-def _warn(text: str | None) -> None:
-    if text:
-        warnings.warn(text, MixingWarning, stacklevel=4)

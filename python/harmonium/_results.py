@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .errors import MixingWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +114,7 @@ class Drawn:
     """Samples, and whether they can be trusted."""
 
     #: The samples, a row each.
-    values: NDArray[np.float64] = field(repr=False)
+    values: Any = field(repr=False)
     #: How they were found: ``exact``, ``gibbs``, ``cluster`` or ``tempered``.
     method: str
     #: Whether they can be trusted: ``exact``, ``mixed``, ``not mixed`` or ``unknown``.
@@ -124,7 +127,7 @@ class Drawn:
     details: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def _of(cls, values: NDArray[np.float64], told: str) -> Drawn:
+    def _of(cls, values: Any, told: str) -> Drawn:
         all_ = json.loads(told)
         return cls(values, all_["method"], all_["verdict"], all_["r_hat"], all_["effective_samples"], all_)
 
@@ -134,7 +137,7 @@ class Completion:
     """Rows with their missing values filled by their means given the rest."""
 
     #: The rows: observed values as they were, missing ones at their means.
-    values: NDArray[np.float64] = field(repr=False)
+    values: Any = field(repr=False)
     #: The standard error of each value: 0 for what was observed or is exact.
     errors: NDArray[np.float64] = field(repr=False)
     #: How the means were found.
@@ -147,7 +150,7 @@ class Completion:
     details: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def _of(cls, values: NDArray[np.float64], errors: NDArray[np.float64], told: str) -> Completion:
+    def _of(cls, values: Any, errors: NDArray[np.float64], told: str) -> Completion:
         all_ = json.loads(told)
         return cls(values, errors, all_["method"], all_["verdict"], all_["missing"], all_)
 
@@ -170,3 +173,9 @@ class Classes:
         """The most probable class of each row."""
         predicted: NDArray[Any] = self.classes[self.probabilities.argmax(axis=1)]
         return predicted
+
+
+def warn(text: str | None) -> None:
+    """Says what should be known about numbers that depend on chains."""
+    if text:
+        warnings.warn(text, MixingWarning, stacklevel=4)

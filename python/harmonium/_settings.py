@@ -19,7 +19,7 @@ class Settings(TypedDict, total=False):
 
     #: Passes over the data, for a DBN with each layer (20).
     epochs: int | None
-    #: The learning rate before decay (0.01; 0.001 with Gaussian units).
+    #: The learning rate before decay (0.01).
     learning_rate: float | None
     #: Rows of one step (100).
     batch: int | None
@@ -28,6 +28,9 @@ class Settings(TypedDict, total=False):
     rule: Literal["pcd", "cd", "pt", "ptt", "exact", "pseudo"] | None
     #: The data side where it is not in closed form (``auto``).
     posterior: Literal["auto", "exact", "mean-field", "gibbs"] | None
+    #: What is climbed where labels are learned: the likelihood of rows and labels, that of the labels given
+    #: the rows, or both (``generative``); ``"hybrid:0.01"`` gives the first a share of 0.01.
+    objective: Literal["generative", "discriminative"] | str | None
     #: Sweeps of the model side per step; ``"auto"`` raises them where chains fall behind (1).
     k: Schedule | None
     #: Chains of pcd, pt and ptt (100).
@@ -85,6 +88,11 @@ class Settings(TypedDict, total=False):
     invert: bool | None
     #: Height and width of the picture in each row (a square, where there is one).
     image: tuple[int, int] | None
+    #: What columns of a frame hold, by their names: ``binary``, ``gaussian``, ``gaussian:log``, ``categorical``,
+    #: ``ordinal``, ``label`` or ``ignore``; the others are found out.
+    kinds: dict[str, str] | None
+    #: What is done about words and columns that the training frame did not have (``refuse``).
+    unknown: Literal["refuse", "missing"] | None
     #: What is measured: nothing, cheap numbers, or these and the likelihood (``likelihood``).
     watch: Literal["none", "pseudo", "likelihood"] | None
     #: Stop once the validation score has not risen for so many epochs (never).
@@ -106,18 +114,18 @@ class Settings(TypedDict, total=False):
 #: The names of all settings.
 NAMES = tuple(Settings.__annotations__)
 #: Those that say how data is read.
-_READING = ("binarize", "full_scale", "invert", "image")
+_READING = ("binarize", "full_scale", "invert", "image", "kinds", "unknown")
 #: Those that may change over a run.
 _SCHEDULES = ("k", "decay", "momentum")
 
 
-def check_names(settings: Any, what: str) -> None:
+def check_names(settings: Any, what: str, names: tuple[str, ...] = NAMES) -> None:
     """Refuses names that are not those of settings."""
     for name in settings:
-        if name not in NAMES:
+        if name not in names:
             import difflib
 
-            near = difflib.get_close_matches(name, NAMES, 1)
+            near = difflib.get_close_matches(name, names, 1)
             meant = f"; did you mean `{near[0]}`?" if near else ""
             raise TypeError(f"{what}() has no setting `{name}`{meant}")
 
@@ -149,6 +157,8 @@ def given_of(settings: dict[str, Any], hidden: Any, seed: int) -> dict[str, Any]
             if not value:
                 given["no-center"] = True
             continue
+        if name == "layer_rates":
+            value = [float(rate) for rate in value]
         given[name.replace("_", "-")] = value
     return given
 

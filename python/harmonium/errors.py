@@ -29,6 +29,7 @@ __all__ = [
     "NotAllowedError",
     "NotFittedError",
     "NotFoundError",
+    "OutOfRangeError",
     "SettingTypeError",
     "TooLargeError",
     "TrainingWarning",
@@ -63,6 +64,10 @@ class HarmoniumError(Exception):
 
 class InvalidError(HarmoniumError, ValueError):
     """Data, a setting or a request that does not fit."""
+
+
+class OutOfRangeError(InvalidError):
+    """Values that should be probabilities and lie outside of their range."""
 
 
 class SettingTypeError(HarmoniumError, TypeError):

@@ -46,7 +46,8 @@ const HELP: &str = "usage:
                                 [--json],
                                 dbm-start, dbn, encoder, kill-and-resume,
                                 mnist-table [--row NAME] [--epochs N] [--validate]
-                                [--write], no-silent-failure, precision, ptt, sampling, shifter,
+                                [--write], no-silent-failure, precision, ptt,
+                                real-tables [--set NAME,...] [--splits N], sampling, shifter,
                                 tempered, three-ways, tracking
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 /// Between these lines of the page the table is replaced.
-const BEGIN: &str = "<!--table-->";
-const END: &str = "<!--/table-->";
+const BEGIN: &str = "[//]: # (table)";
+const END: &str = "[//]: # (end of table)";
 
 /// The rows that have run, and those that have not.
 pub(super) fn table(places: &Places) -> String {
@@ -55,7 +55,7 @@ pub(super) fn write(places: &Places) -> Outcome {
     let page = fs::read_to_string(&path)?;
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no place for the table")?;
     let (_, after) = rest.split_once(END).ok_or("the place of the table does not end")?;
-    fs::write(&path, format!("{before}{BEGIN}\n{}{END}{after}", table(places)))?;
+    fs::write(&path, format!("{before}{BEGIN}\n\n{}\n{END}{after}", table(places)))?;
     fs::write(places.root.join("docs/images/mnist-table.svg"), curves(places))?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use harmonium::Model;
 use harmonium::model::{Completed, Observed};
 use harmonium::run::{Overwrite, write_file};
 use harmonium_data::Image;
+use harmonium_data::frame::FilledRows;
 use ndarray::{Array2, Axis};
 use std::fmt::Write;
 use std::path::Path;
@@ -123,17 +124,25 @@ pub(crate) fn write_filled(
     write_samples(output, model, values)
 }
 
-/// Writes the standard errors of completed values, of a table in its units and under its names.
+/// Writes how well completed values are known: their standard errors, or of a table what is known of each cell that
+/// was filled.
 pub(crate) fn write_errors(
     path: &str,
     force: bool,
     model: &Model,
+    rows: &Observed,
     completed: &Completed,
 ) -> Result<(), Failure> {
     let Some(book) = model.codebook() else {
         return write_values(path, force, &completed.errors, None);
     };
-    let errors = book.errors_in_units(completed.values.view(), completed.errors.view())?;
+    let (means, errors) = (completed.values.view(), completed.errors.view());
+    if let (Kind::Csv, Some(frame)) = (Kind::of(path)?, &rows.frame) {
+        let found = FilledRows { means, errors, draws: completed.draws.view() };
+        let cells = book.filled_cells(frame, found)?;
+        return write_bytes(path, cells.to_csv().as_bytes(), force);
+    }
+    let errors = book.errors_in_units(means, errors)?;
     write_columns(path, force, model, &errors, &book.entry_names())
 }
 

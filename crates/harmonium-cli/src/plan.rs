@@ -280,8 +280,18 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     }
     let shallow = matches!(model, "rbm" | "bm");
     let refined = settings.refine_epochs.is_some() || settings.refine_learning_rate.is_some();
-    if settings.lateral.is_some() && model != "bm" {
+    let real = settings.visible.as_deref().is_none_or(|visible| visible == "gaussian");
+    let of_columns = |l: &String| l == "none" || l == "visible" && real;
+    let lateral = settings.lateral.iter().flatten();
+    let fits = model == "bm" || model == "rbm" && lateral.clone().all(of_columns);
+    if settings.lateral.is_some() && !fits {
         return Err(belongs("lateral", "bm"));
+    }
+    if lateral.clone().any(|l| l == "none") && lateral.count() > 1 {
+        return Err(Failure::new(
+            "`--lateral none` and another coupling contradict each other",
+            "give it `none` alone, or the layers that are coupled inside",
+        ));
     }
     if refined && model != "dbn" {
         return Err(belongs("refine-epochs", "dbn"));

@@ -35,7 +35,7 @@ fn rate(value: &Value) -> f64 {
     value["error_rate"].as_f64().expect("a rate")
 }
 
-const LEARN: &str = "--learning-rate 0.3 --valid-share 0.2";
+const LEARN: &str = "--learning-rate 0.5 --batch 20 --valid-share 0.2";
 
 #[test]
 fn every_model_becomes_a_net_that_tells_classes() {
@@ -45,7 +45,7 @@ fn every_model_becomes_a_net_that_tells_classes() {
         json(
             path,
             &format!(
-                "train {model} digits --hidden {hidden} --epochs 5 --watch none --out {model}"
+                "train {model} digits --hidden {hidden} --epochs 30 --learning-rate 0.1 --watch none --out {model}"
             ),
         );
         let line = format!("finetune {model} digits {LEARN} --epochs 20 --out net-{model}");
@@ -97,7 +97,7 @@ fn nets_start_from_random_weights_and_drop_units() {
         assert!(config.contains(words), "run.toml lacks {words}: {config}");
     }
     // Nothing is overwritten, a finished run says so, and another setting is refused.
-    refused(path, line, "is there already");
+    refused(path, line, "there is a run in it");
     let (again, notes) = heard(path, "finetune --out net --resume");
     assert!(notes.contains("nothing was left to do"), "{notes}");
     assert_eq!(again["best_epoch"], told["best_epoch"]);
@@ -198,7 +198,7 @@ fn what_does_not_fit_is_said() {
     json(path, "finetune none small.csv --labels two.csv --hidden 4 --epochs 1 --out net");
     fs::write(path.join("new.csv"), "a\nz\n".repeat(8)).expect("written");
     refused(path, "classify net small.csv --labels new.csv", "`z`");
-    refused(path, "classify net digits", "columns");
+    refused(path, "classify net digits --no-labels", "columns");
     for line in [
         "sample net --n 3 --out s.npy",
         "logz net",
@@ -226,8 +226,7 @@ fn what_does_not_fit_is_said() {
 fn objectives_are_flags_of_training() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path();
-    let line =
-        "train rbm digits --labelled --hidden 30 --epochs 20 --learning-rate 0.1 --valid-share 0.2";
+    let line = "train rbm digits --labelled --hidden 30 --epochs 20 --batch 10 --learning-rate 0.2 --valid-share 0.2";
     let told = json(path, &format!("{line} --objective discriminative --out d"));
     assert_eq!(told["best_score"]["name"], "error_rate.valid");
     assert!(rate(&json(path, "classify d digits")) < 0.12);
@@ -262,7 +261,7 @@ fn onnx_files_say_what_the_net_says() {
             let gap: f64 = text.parse().expect("a number");
             assert!(gap < 1e-5, "onnxruntime differs by {gap}");
         }
-        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("onnxruntime") => {
+        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("ModuleNotFoundError") => {
             panic!("{}", String::from_utf8_lossy(&output.stderr));
         }
         _ => eprintln!(

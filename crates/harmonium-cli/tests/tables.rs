@@ -109,7 +109,29 @@ fn a_table_goes_in_and_the_same_table_comes_out() {
             assert!(if a == "NA" { b.parse::<f64>().is_ok() } else { a == b }, "{was:?} {is:?}");
         }
     }
-    assert_eq!(cells(&at.join("errors.csv")).len(), 91);
+    let errors = cells(&at.join("errors.csv"));
+    assert_eq!(errors[0], ["row", "column", "value", "probability", "low", "high", "error"]);
+    for cell in &errors[1..] {
+        let [low, value, high] = [4, 2, 5].map(|c| cell[c].parse::<f64>().expect("a number"));
+        assert!(cell[1] == "mass kg" && low < value && value < high, "{cell:?}");
+        let row: usize = cell[0].parse().expect("a row");
+        assert_eq!((table[row][1].as_str(), &whole[row][1]), ("NA", &cell[2]));
+    }
+    assert_eq!(errors.len(), 11);
+    heard(at, "complete r --where kind=cat --out cat.csv --errors cat-errors.csv");
+    let words = cells(&at.join("cat-errors.csv"));
+    let night: f64 = words
+        .iter()
+        .filter(|w| w[1] == "at night")
+        .map(|w| w[3].parse::<f64>().unwrap_or(9.0))
+        .sum();
+    assert!((night - 1.0).abs() < 1e-3, "{words:?}");
+    heard(at, "complete r animals.csv --alternatives 3 --out three.csv");
+    let three = cells(&at.join("three.csv"));
+    assert_eq!(three.len(), 1 + 3 * 90);
+    let masses =
+        |i: usize| three[1 + 3 * i..4 + 3 * i].iter().map(|row| &row[1]).collect::<Vec<_>>();
+    assert!(masses(4)[0] != masses(4)[1] && masses(5)[0] == masses(5)[1], "{:?}", masses(4));
     // Scores and features have a header.
     let (score, _) = heard(at, "score r animals.csv --out scores.csv");
     assert!(score["log_slope"].is_number() && score["baseline"].is_number(), "{score}");

@@ -56,6 +56,8 @@ impl FromStr for Binarize {
 pub struct Dataset {
     table: Table,
     sampled: bool,
+    /// Whether the means over presentations are presented instead: see [`Dataset::as_means`].
+    means: bool,
     weights: Option<Vec<f64>>,
     labels: Option<Labels>,
     /// How the cells of a table became these values, where they did.
@@ -97,7 +99,7 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
-        Ok(Self { table, sampled, weights: None, labels: None, book: None })
+        Ok(Self { table, sampled, means: false, weights: None, labels: None, book: None })
     }
 
     /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
@@ -147,7 +149,7 @@ impl Dataset {
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
         let (weights, labels) = (self.weights.clone(), self.labels.clone());
-        Ok(Self { table, sampled: false, weights, labels, book: None })
+        Ok(Self { table, sampled: false, means: false, weights, labels, book: None })
     }
 
     /// Gives each sample a weight.
@@ -207,8 +209,8 @@ impl Dataset {
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, Error> {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
         let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
-        let (table, sampled) = (self.table.select_rows(rows)?, self.sampled);
-        Ok(Self { table, sampled, weights, labels, book: self.book.clone() })
+        let (table, sampled, means) = (self.table.select_rows(rows)?, self.sampled, self.means);
+        Ok(Self { table, sampled, means, weights, labels, book: self.book.clone() })
     }
 
     /// Number of samples.
@@ -228,6 +230,13 @@ impl Dataset {
         self
     }
 
+    /// The same samples, each as heavy as the others.
+    #[must_use]
+    pub fn without_weights(mut self) -> Self {
+        self.weights = None;
+        self
+    }
+
     /// The class of each sample, if it is known.
     pub fn labels(&self) -> Option<&Labels> {
         self.labels.as_ref()
@@ -241,6 +250,18 @@ impl Dataset {
     /// Whether each presentation is drawn anew.
     pub fn is_sampled(&self) -> bool {
         self.sampled
+    }
+
+    /// The same samples at the means over all presentations: where values are drawn, their probabilities.
+    #[must_use]
+    pub fn as_means(mut self) -> Self {
+        self.means |= std::mem::take(&mut self.sampled);
+        self
+    }
+
+    /// Whether probabilities are presented instead of what is drawn with them.
+    pub fn is_means(&self) -> bool {
+        self.means
     }
 
     /// The weight of a sample: 1 unless weights were given.
@@ -340,7 +361,8 @@ impl Dataset {
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
         assert_eq!(out.len(), self.n_columns(), "means_into: one entry per column");
         for block in self.table.blocks() {
-            let scale = if self.sampled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
+            let scaled = self.sampled || self.means;
+            let scale = if scaled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
             let (n, out) = (block.columns().len(), &mut out[block.columns()]);
             match block.values() {
                 BlockValues::Bits(bits) => bits.unpack_row_into(row, out),
@@ -414,7 +436,8 @@ impl Dataset {
                     means.extend(ones.into_iter().map(|c| f64::from(c) / n));
                 }
                 BlockValues::Bytes(bytes) => {
-                    let scale = if self.sampled { f64::from(block.full_scale()) } else { 1.0 };
+                    let scaled = self.sampled || self.means;
+                    let scale = if scaled { f64::from(block.full_scale()) } else { 1.0 };
                     let mut sums = vec![0_u64; n_columns];
                     for row in bytes.chunks_exact(n_columns.max(1)) {
                         sums.iter_mut().zip(row).for_each(|(s, b)| *s += u64::from(*b));
@@ -442,13 +465,25 @@ fn check_threshold(at: f32) -> Result<(), Error> {
 
 fn check_probabilities(table: &Table) -> Result<(), Error> {
     for block in table.blocks() {
-        for row in 0..table.n_rows() {
-            for column in block.columns() {
-                let value = table.at(row, column);
-                if !value.is_nan() && !(0.0..=block.full_scale()).contains(&value) {
-                    return Err(Error::NotAProbability { row, column, value });
-                }
+        let (n, scale) = (block.columns().len(), block.full_scale());
+        let wrong = |(place, value): (usize, f32)| {
+            let (row, column) = (place / n, block.columns().start + place % n);
+            Error::NotAProbability { row, column, value }
+        };
+        let outside = match block.values() {
+            BlockValues::Bits(_) => None,
+            BlockValues::Bytes(_) if scale >= 255.0 => None,
+            BlockValues::Bytes(bytes) => {
+                let values = bytes.iter().map(|b| f32::from(*b));
+                values.enumerate().find(|(_, x)| *x > scale)
             }
+            BlockValues::Real(reals) => {
+                let values = reals.iter().copied().enumerate();
+                values.into_iter().find(|(_, x)| !x.is_nan() && !(0.0..=scale).contains(x))
+            }
+        };
+        if let Some(found) = outside {
+            return Err(wrong(found));
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 //! file is and reads it.
 
 mod array;
+mod canonical;
 mod dataset;
 mod error;
 pub mod frame;

@@ -16,7 +16,8 @@ use crate::input::Input;
 use crate::open::{name_of, open_input};
 use crate::reading::scale_of;
 use crate::{
-    About, Binarize, Dataset, Error, Format, LabelColumn, Labels, Loaded, Reading, Summary, Visible,
+    About, Binarize, Dataset, Error, Format, LabelColumn, Labels, Loaded, Reading, Summary, Table,
+    Visible,
 };
 
 /// Data as a machine will see it, and how it was read.
@@ -83,7 +84,7 @@ impl Opened {
     ) -> Result<Self, Error> {
         let unknown = reading.unknown.unwrap_or_default();
         let encoded = book.encode(&frame, unknown).map_err(|e| e.in_file(spec))?;
-        notes.extend(missed(&encoded));
+        notes.extend(encoded.notes());
         let Encoded { mut dataset, .. } = encoded;
         let mut unused_labels = None;
         if reading.no_labels {
@@ -94,7 +95,7 @@ impl Opened {
             name: name_of(spec),
             format: Format::Text,
             column_names: Some(frame.names().to_vec()),
-            content_hash: fingerprint(&frame),
+            content_hash: frame.fingerprint(),
             notes,
         };
         Ok(Self { dataset, about, reading, unused_labels, frame: Some(frame) })
@@ -111,21 +112,26 @@ pub enum Found {
     Numbers(Loaded),
 }
 
-/// Whether the numbers of a table with a header are of several sorts, so that one kind of units would not fit them all.
+/// Whether the numbers of a table with a header are of several sorts.
 fn is_of_several_sorts(loaded: &Loaded) -> bool {
     let Loaded { table, about, .. } = loaded;
-    if about.format != Format::Text || about.column_names.is_none() {
-        return false;
-    }
-    let two_valued = |c: usize| {
-        let values = || (0..table.n_rows()).map(|row| table.at(row, c)).filter(|x| !x.is_nan());
-        let has = |y: f32| values().any(|x| x == y);
-        values().all(|x| x == 0.0 || x == 1.0) && has(0.0) && has(1.0)
-    };
-    match Summary::of(table).visible {
-        Visible::Counts => true,
-        Visible::Gaussian => (0..table.n_columns()).any(two_valued),
-        _ => false,
+    about.format == Format::Text && about.column_names.is_some() && table.is_of_several_sorts()
+}
+
+impl Table {
+    /// Whether its numbers are of several sorts, so that one kind of units would not fit them all: a column of zeros and
+    /// ones beside columns of other numbers, or whole numbers too large for classes.
+    pub fn is_of_several_sorts(&self) -> bool {
+        let two_valued = |c: usize| {
+            let values = || (0..self.n_rows()).map(|row| self.at(row, c)).filter(|x| !x.is_nan());
+            let has = |y: f32| values().any(|x| x == y);
+            values().all(|x| x == 0.0 || x == 1.0) && has(0.0) && has(1.0)
+        };
+        match Summary::of(self).visible {
+            Visible::Counts => true,
+            Visible::Gaussian => (0..self.n_columns()).any(two_valued),
+            _ => false,
+        }
     }
 }
 
@@ -138,32 +144,6 @@ pub struct Remembered<'a> {
     pub book: Option<&'a Codebook>,
     /// The number of columns that the model takes, if it says so.
     pub n_columns: Option<usize>,
-}
-
-/// What of a table counts as missing because one side does not know it, for people.
-fn missed(encoded: &Encoded) -> Vec<String> {
-    let Encoded { passed_over, lacking, n_unknown, .. } = encoded;
-    let list =
-        |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    let mut notes = Vec::new();
-    if !lacking.is_empty() {
-        notes.push(format!(
-            "columns that the data does not have count as missing: {}",
-            list(lacking)
-        ));
-    }
-    if !passed_over.is_empty() {
-        notes.push(format!(
-            "columns that the model does not know are passed over: {}",
-            list(passed_over)
-        ));
-    }
-    if *n_unknown > 0 {
-        notes.push(format!(
-            "{n_unknown} cells hold what the model does not know and count as missing"
-        ));
-    }
-    notes
 }
 
 impl Reading {
@@ -338,13 +318,15 @@ impl Reading {
     }
 }
 
-/// A number that changes with any name or cell.
-fn fingerprint(frame: &Frame) -> u64 {
-    let mut hash = ContentHash::default();
-    hash.word(frame.n_rows() as u64);
-    for (name, cells) in frame.names().iter().zip(frame.columns()) {
-        hash.text(name);
-        cells.iter().for_each(|cell| hash.text(cell.unwrap_or("\u{0}")));
+impl Frame {
+    /// A number that changes with any name or cell.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = ContentHash::default();
+        hash.word(self.n_rows() as u64);
+        for (name, cells) in self.names().iter().zip(self.columns()) {
+            hash.text(name);
+            cells.iter().for_each(|cell| hash.text(cell.unwrap_or("\u{0}")));
+        }
+        hash.finish()
     }
-    hash.finish()
 }

@@ -103,6 +103,8 @@ impl Reading {
         let mut reading = self.clone();
         let binarize = match self.binarize()? {
             Some(binarize) => binarize,
+            // Nothing is left to find out.
+            None if table.is_bits() => Binarize::None,
             None => Summary::of(&table).binarize,
         };
         reading.binarize = Some(binarize.to_string());

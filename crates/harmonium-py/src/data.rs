@@ -2,10 +2,12 @@
 
 use crate::arrays::{self, Fingerprint};
 use crate::errors::Failure;
+use crate::frames::{self, Column};
 use crate::model::Model;
 use crate::work::quietly;
 use harmonium::model::set_apart;
 use harmonium::random::Stream;
+use harmonium_data::frame::Codebook;
 use harmonium_data::{Dataset, Error, Labels, Reading, Table};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
@@ -41,6 +43,12 @@ struct Beside<'py> {
     /// Whether a fingerprint is wanted.
     #[pyo3(item)]
     fingerprint: bool,
+    /// Whether the rows are put in the order of what they hold.
+    #[pyo3(item)]
+    canonical: bool,
+    /// Whether grey values are shown as they are instead of bits that are drawn with them.
+    #[pyo3(item)]
+    means: bool,
 }
 
 impl Beside<'_> {
@@ -64,25 +72,41 @@ impl Beside<'_> {
         table: Table,
         model: Option<&Model>,
     ) -> PyResult<(Dataset, Reading)> {
-        let (reading, labels) = (self.reading(model)?, self.labels()?);
+        let reading = self.reading(model)?;
+        let (mask, names) =
+            (self.mask.as_ref().map(PyReadonlyArray2::as_array), self.names.as_deref());
+        let (dataset, reading) = quietly(py, || {
+            let table = match names {
+                Some(names) => table.with_names(names),
+                None => table,
+            };
+            let (dataset, reading) = reading.present(table)?;
+            let dataset = match mask {
+                Some(mask) => dataset.with_mask(mask)?,
+                None => dataset,
+            };
+            Ok::<_, Failure>((dataset, reading))
+        })?;
+        Ok((self.beside(py, dataset)?, reading))
+    }
+
+    /// Rows with their labels and weights, in the order and the form that are asked for.
+    fn beside(&self, py: Python<'_>, mut dataset: Dataset) -> PyResult<Dataset> {
+        let labels = self.labels()?;
         let weights =
             self.weights.as_ref().map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?;
-        let mask = self.mask.as_ref().map(PyReadonlyArray2::as_array);
-        let names = self.names.as_deref();
+        let (canonical, means) = (self.canonical, self.means);
         quietly(py, || {
-            let table =
-                names.map_or_else(|| table.clone(), |names| table.clone().with_names(names));
-            let (mut dataset, reading) = reading.present(table)?;
-            if let Some(mask) = mask {
-                dataset = dataset.with_mask(mask)?;
-            }
             if let Some(labels) = labels {
                 dataset = dataset.with_labels(labels)?;
             }
             if let Some(weights) = weights {
                 dataset = dataset.with_weights(weights)?;
             }
-            Ok::<_, Failure>((dataset, reading))
+            if canonical {
+                dataset = dataset.in_canonical_order()?;
+            }
+            Ok::<_, Failure>(if means { dataset.as_means() } else { dataset })
         })
     }
 }
@@ -119,6 +143,35 @@ impl Data {
         let table = arrays::sparse(py, n_columns, &starts, &columns, values)?;
         let (dataset, reading) = beside.dataset(py, table, model)?;
         Ok(Self { dataset, reading, hash: None })
+    }
+
+    /// The rows of a frame: as the model learned its columns, or as they are found out.
+    #[staticmethod]
+    fn from_frame(
+        py: Python<'_>,
+        names: Vec<String>,
+        columns: Vec<Column<'_>>,
+        beside: Beside<'_>,
+        model: Option<&Model>,
+    ) -> PyResult<(Self, Vec<String>)> {
+        let reading = beside.reading(model)?;
+        let mut frame = frames::frame(names, &columns)?;
+        if let Some(mask) = &beside.mask {
+            frame = frame.observed(mask.as_array(), None).map_err(Failure::from)?;
+        }
+        let unknown = reading.unknown.unwrap_or_default();
+        let (dataset, notes) = quietly(py, || {
+            let book = match model.and_then(|model| model.0.codebook()) {
+                Some(book) => book.clone(),
+                None => Codebook::fit(&frame, &reading.kinds)?,
+            };
+            let encoded = book.encode(&frame, unknown)?;
+            let notes = encoded.notes();
+            Ok::<_, Failure>((encoded.dataset, notes))
+        })?;
+        let dataset = beside.beside(py, dataset)?;
+        let hash = beside.fingerprint.then(|| written(frame.fingerprint()));
+        Ok((Self { dataset, reading, hash }, notes))
     }
 
     /// Data by its name: a file, a folder of pictures, or a built-in set; with what was guessed.
@@ -166,6 +219,12 @@ impl Data {
     #[getter]
     fn is_bits(&self) -> bool {
         self.dataset.is_bits()
+    }
+
+    /// Whether its numbers are of several sorts, which one kind of units would not fit.
+    #[getter]
+    fn is_of_several_sorts(&self) -> bool {
+        self.dataset.table().is_of_several_sorts()
     }
 
     /// Whether a value is missing.

@@ -70,6 +70,7 @@ fn data_class(error: &DataError) -> &'static str {
     match error {
         DataError::Io(error) => of_kind(error.kind()),
         DataError::In { source, .. } => data_class(source),
+        DataError::NotAProbability { .. } => "OutOfRangeError",
         _ => "InvalidError",
     }
 }

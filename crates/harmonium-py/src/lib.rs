@@ -6,6 +6,9 @@
 mod arrays;
 mod data;
 mod errors;
+mod finetune;
+mod frames;
+mod learn;
 mod model;
 mod train;
 mod work;
@@ -17,6 +20,12 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::data::Data;
+    #[pymodule_export]
+    use super::finetune::{answer, finetune};
+    #[pymodule_export]
+    use super::frames::{columns, decoded};
+    #[pymodule_export]
+    use super::learn::learn_on;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

@@ -6,14 +6,18 @@ use crate::work::{quietly, run};
 use harmonium::Method;
 use harmonium::evaluation::filters::projections;
 use harmonium::evaluation::log_partition::{Method as LogZ, Settings};
-use harmonium::machine::LayerId;
+use harmonium::evaluation::pseudo::log_against_complements;
+use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix};
 use harmonium::model::{
     ClassMethod, Classifying, Completing, Drawing, Extracting, Family, Filling, Given, Request,
     Sampling, Scoring, Show, Visits,
 };
+use harmonium::models::{Body, Network, OUTPUT, Rbm};
 use harmonium::run::Overwrite;
 use numpy::ndarray::{Array2, ArrayD};
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray2, PyReadonlyArrayDyn};
+use numpy::{
+    PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -96,6 +100,9 @@ struct Classes {
 
 /// Values, and how they were found, as JSON.
 type Values<'py> = (Bound<'py, PyArray2<f64>>, String);
+/// Weights, visible and hidden biases.
+type RbmArrays<'py> =
+    (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Values with their errors, how they were found, and what should be known about them.
 type Filled<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, String, Option<String>);
 
@@ -121,6 +128,57 @@ impl Model {
         let given: Map<String, Value> = settings(given)?;
         quietly(py, || Ok::<_, Failure>(Request { given }.blank(family, n_visible)?))
             .map(Into::into)
+    }
+
+    /// An RBM of binary units with these parameters.
+    #[staticmethod]
+    fn rbm(
+        weights: PyReadonlyArray2<'_, f64>,
+        visible_bias: PyReadonlyArray1<'_, f64>,
+        hidden_bias: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let weights = weights.as_array();
+        let (n_visible, n_hidden) = weights.dim();
+        let made = || {
+            let mut layers = Rbm::binary(n_visible, n_hidden)?.into_machine().layers().to_vec();
+            layers[0].bias = visible_bias.as_array().to_vec();
+            layers[1].bias = hidden_bias.as_array().to_vec();
+            let weights =
+                Matrix::from_rows(n_visible, n_hidden, weights.iter().copied().collect())?;
+            let coupling = Coupling::between(Rbm::VISIBLE, Rbm::HIDDEN, weights);
+            Machine::new(layers, vec![coupling])
+        };
+        Ok(harmonium::Model::from(made().map_err(Failure::from)?).into())
+    }
+
+    /// Weights, visible and hidden biases of an RBM, without offsets.
+    fn rbm_arrays<'py>(&self, py: Python<'py>) -> PyResult<RbmArrays<'py>> {
+        let found = quietly(py, || {
+            let folded = self.0.top()?.without_offsets()?;
+            let rbm = Rbm::try_from(folded)?;
+            Ok::<_, Failure>(rbm)
+        })?;
+        let machine = found.machine();
+        let weights = machine.couplings()[0].weights.entries().to_vec();
+        let shape = (machine.layer(Rbm::VISIBLE).len(), machine.layer(Rbm::HIDDEN).len());
+        let weights = Array2::from_shape_vec(shape, weights)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bias = |l: LayerId| PyArray1::from_slice(py, &machine.layer(l).bias);
+        Ok((PyArray2::from_owned_array(py, weights), bias(Rbm::VISIBLE), bias(Rbm::HIDDEN)))
+    }
+
+    /// Each value of a row against its complement, summed.
+    fn against_complements<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let rows = rows.as_array();
+        let outcome = run(py, None, |_| {
+            let rbm = Rbm::try_from(self.0.top()?.clone())?;
+            Ok(log_against_complements(&rbm, rows)?)
+        })?;
+        Ok(PyArray1::from_vec(py, outcome.finished()?))
     }
 
     /// The bytes of a file.
@@ -160,29 +218,34 @@ impl Model {
         quietly(py, || Ok::<_, Failure>(self.0.with_parameters(&numbers)?)).map(Into::into)
     }
 
+    /// Numbers of visible entries in the units of the table that was learned.
+    fn in_units<'py>(
+        &self,
+        py: Python<'py>,
+        values: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = values.as_array();
+        let scaled = match self.0.codebook() {
+            Some(book) => book.in_units(values).map_err(Failure::from)?,
+            None => values.to_owned(),
+        };
+        Ok(PyArray2::from_owned_array(py, scaled))
+    }
+
     /// What is in it, as JSON.
     fn about(&self) -> PyResult<String> {
-        let machine = self.0.shown().map_err(Failure::from)?;
-        let name = |l: LayerId| &machine.layer(l).name;
+        let (layers, couplings) = graph(&self.0)?;
         let about = &self.0.about;
-        let layer = |l: &harmonium::machine::Layer| {
-            json!({
-                "name": l.name, "role": l.role, "units": l.units.name(),
-                "n_units": l.n_units(), "n_entries": l.len(),
-            })
-        };
-        let couplings = machine.couplings().iter();
+        let deep = matches!(&self.0.body, Body::Network(net) if net.posterior().is_some());
         Ok(json!({
             "kind": self.0.body.kind(),
-            "layers": machine.layers().iter().map(layer).collect::<Vec<_>>(),
-            "couplings": couplings
-                .map(|c| json!([name(c.between.0), name(c.between.1)]))
-                .collect::<Vec<_>>(),
+            "layers": layers,
+            "couplings": couplings,
             "n_parameters": self.0.body.n_parameters(),
             "seed": about.seed, "epoch": about.epoch, "step": about.step,
             "config": about.config, "classes": about.data.classes, "rows": about.data.rows,
             "image": about.data.image, "reading": about.data.reading,
-            "names": self.names(),
+            "names": self.names(), "is_table": self.0.codebook().is_some(), "is_deep_input": deep,
             "library_version": about.library_version,
         })
         .to_string())
@@ -196,6 +259,9 @@ impl Model {
     /// What the units of each hidden layer look for: a row for each unit.
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyArray2<f64>>)>> {
         let found = quietly(py, || {
+            if let Body::Network(network) = &self.0.body {
+                return Ok(first_filters(network));
+            }
             let chain = self.0.shown()?;
             let named = |(l, tiles): (LayerId, Vec<Vec<f64>>)| (chain.layer(l).name.clone(), tiles);
             Ok::<_, Failure>(
@@ -253,14 +319,20 @@ impl Model {
     ) -> PyResult<Filled<'py>> {
         let Fills { method, sweeps, seed } = settings(asked)?;
         let mask = mask.as_ref().map(PyReadonlyArray2::as_array);
-        let completing = Completing { method, sweeps, seed, arithmetic: None };
+        let completing = Completing { method, sweeps, seed, arithmetic: None, draws: 0 };
         let outcome = run(py, face, |teller| {
             Ok(self.0.complete_with(&data.dataset, mask, &completing, teller)?)
         })?;
         let found = outcome.finished()?;
         let (told, warning) = (found.to_json().to_string(), found.warning());
+        let errors = match self.0.codebook() {
+            Some(book) => book
+                .errors_in_units(found.values.view(), found.errors.view())
+                .map_err(Failure::from)?,
+            None => found.errors,
+        };
         let values = PyArray2::from_owned_array(py, found.values);
-        Ok((values, PyArray2::from_owned_array(py, found.errors), told, warning))
+        Ok((values, PyArray2::from_owned_array(py, errors), told, warning))
     }
 
     /// The score of each row, and of all of them.
@@ -313,6 +385,17 @@ impl Model {
         Ok((PyArray2::from_owned_array(py, found.values), found.unconverged))
     }
 
+    /// The means of the visible units for each row of features.
+    fn reconstruct<'py>(
+        &self,
+        py: Python<'py>,
+        features: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let features = features.as_array();
+        let outcome = run(py, None, |_| Ok(self.0.reconstruct(features)?))?;
+        Ok(PyArray2::from_owned_array(py, outcome.finished()?))
+    }
+
     /// The probabilities of the classes of each row.
     fn classify<'py>(
         &self,
@@ -330,6 +413,45 @@ impl Model {
         let told = found.to_json().to_string();
         Ok((PyArray2::from_owned_array(py, found.probabilities), told))
     }
+}
+
+/// The layers of a model, from the data upwards, and which of them are coupled, by their names.
+fn graph(model: &harmonium::Model) -> PyResult<(Vec<Value>, Vec<[String; 2]>)> {
+    let layer = |l: &Layer| {
+        json!({
+            "name": l.name, "role": l.role, "units": l.units.name(),
+            "n_units": l.n_units(), "n_entries": l.len(),
+        })
+    };
+    let Body::Network(network) = &model.body else {
+        let machine = model.shown().map_err(Failure::from)?;
+        let name = |l: LayerId| machine.layer(l).name.clone();
+        let couplings = machine.couplings().iter().map(|c| [name(c.between.0), name(c.between.1)]);
+        return Ok((machine.layers().iter().map(layer).collect(), couplings.collect()));
+    };
+    let mut layers: Vec<Value> = network.inputs().iter().map(layer).collect();
+    let mut below: Vec<String> = network.inputs().iter().map(|l| l.name.clone()).collect();
+    let mut couplings = Vec::new();
+    for dense in network.layers() {
+        let is_last = dense.name == OUTPUT;
+        let role = if is_last { "output" } else { "hidden" };
+        let units = if is_last { network.target().word() } else { dense.activation.word() };
+        let n = dense.len();
+        layers.push(json!({
+            "name": dense.name, "role": role, "units": units, "n_units": n, "n_entries": n,
+        }));
+        couplings.extend(below.drain(..).map(|name| [name, dense.name.clone()]));
+        below.push(dense.name.clone());
+    }
+    Ok((layers, couplings))
+}
+
+/// What the units of the first layer of a net look for in the data.
+fn first_filters(network: &Network) -> Vec<(String, Vec<Vec<f64>>)> {
+    let Some(first) = network.layers().first() else { return Vec::new() };
+    let (n, weights) = (first.len(), first.weights.entries());
+    let tile = |unit: usize| (0..network.n_data()).map(|entry| weights[entry * n + unit]).collect();
+    vec![(first.name.clone(), (0..n).map(tile).collect())]
 }
 
 impl Model {

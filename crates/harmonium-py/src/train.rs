@@ -3,7 +3,7 @@
 use crate::data::Data;
 use crate::errors::Failure;
 use crate::model::Model;
-use crate::work::run;
+use crate::work::{Outcome, run};
 use harmonium::model::{Family, Prepared, Request, Sources, set_apart};
 use harmonium::run::{
     Event, Heard, Overwrite, Recorded, RunDirectory, RunMemory, RunStore, record,
@@ -15,10 +15,9 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// What a training leaves behind.
-struct Trained {
-    recorded: Recorded,
-    events: Vec<Event>,
-}
+type Trained = (Recorded, Vec<Event>);
+/// The model, what is to be told of its training as JSON, and what ended it if that was not its plan.
+pub(crate) type Training<'py> = (Model, String, Option<Bound<'py, PyAny>>);
 
 /// Trains a model: the model, what is to be told of it as JSON, and what ended it if that was not its plan.
 #[pyfunction]
@@ -32,7 +31,7 @@ pub(crate) fn train<'py>(
     out: Option<PathBuf>,
     overwrite: bool,
     face: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Model, String, Option<Bound<'py, PyAny>>)> {
+) -> PyResult<Training<'py>> {
     let wrong = |error: serde_json::Error| PyTypeError::new_err(error.to_string());
     let family: Family = serde_json::from_str(model).map_err(wrong)?;
     let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;
@@ -62,7 +61,7 @@ pub(crate) fn train<'py>(
         match &out {
             None => {
                 let recorded = record(&mut memory)?;
-                Ok::<_, Failure>(Trained { recorded, events: memory.events().to_vec() })
+                Ok::<_, Failure>((recorded, memory.events().to_vec()))
             }
             Some(path) => {
                 let overwrite = if overwrite { Overwrite::Yes } else { Overwrite::No };
@@ -72,11 +71,16 @@ pub(crate) fn train<'py>(
                 writer.write_config(&text)?;
                 let recorded = record(&mut writer)?;
                 let events = writer.directory().read_events()?.events;
-                Ok(Trained { recorded, events })
+                Ok((recorded, events))
             }
         }
     })?;
-    let Trained { recorded, events } = outcome.result?;
+    trained(py, outcome)
+}
+
+/// A training as Python has it.
+pub(crate) fn trained(py: Python<'_>, outcome: Outcome<Trained>) -> PyResult<Training<'_>> {
+    let (recorded, events) = outcome.result?;
     let told = told(&recorded, &events).to_string();
     let model = Model::from(recorded.model);
     let ended = match (outcome.interrupted, recorded.stop) {

@@ -5,6 +5,7 @@
 //! the training: then it waits for the answer.
 
 use crate::errors::Failure;
+use crate::model::Model;
 use harmonium::progress::{Listener, Work};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -92,6 +93,8 @@ enum Message {
     Note(String),
     /// An event as JSON, and where the reason to stop is awaited.
     Event(String, SyncSender<Option<String>>),
+    /// The number of an epoch that has ended, the model after it, and where the reason to stop is awaited.
+    Epoch(u64, Box<harmonium::Model>, SyncSender<Option<String>>),
     Done,
 }
 
@@ -130,6 +133,11 @@ impl Teller<'_> {
         let _ = self.sender.send(message);
     }
 
+    /// One who tells of epochs, for an observer of its own.
+    pub(crate) fn epochs(&self) -> Epochs {
+        Epochs { sender: self.sender.clone(), wanted: self.hears }
+    }
+
     /// One who tells of events, for a closure of its own.
     pub(crate) fn events(&self) -> impl FnMut(String) -> Option<String> + use<> {
         let (sender, hears) = (self.sender.clone(), self.hears);
@@ -141,6 +149,26 @@ impl Teller<'_> {
             sender.send(Message::Event(event, answer)).ok()?;
             awaited.recv().ok().flatten()
         }
+    }
+}
+
+/// One who tells of epochs, with the model after each of them.
+pub(crate) struct Epochs {
+    sender: Sender<Message>,
+    wanted: bool,
+}
+
+impl Epochs {
+    /// Whether somebody wants to hear of them.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Tells of an epoch; the reason to stop, if there is one.
+    pub(crate) fn tell(&self, epoch: u64, model: harmonium::Model) -> Option<String> {
+        let (answer, awaited) = sync_channel(1);
+        self.sender.send(Message::Epoch(epoch, Box::new(model), answer)).ok()?;
+        awaited.recv().ok().flatten()
     }
 }
 
@@ -245,6 +273,11 @@ fn hear(face: Option<&Bound<'_, PyAny>>, message: Message) -> PyResult<()> {
         }
         Message::Event(event, answer) => {
             let reason = face.call_method1("event", (event,))?;
+            // Fails only if the work has ended.
+            let _ = answer.send(reason.extract()?);
+        }
+        Message::Epoch(epoch, model, answer) => {
+            let reason = face.call_method1("epoch", (epoch, Model::from(*model)))?;
             // Fails only if the work has ended.
             let _ = answer.send(reason.extract()?);
         }

@@ -639,6 +639,9 @@ impl Error {
             Self::Reduce { .. } => {
                 "every learner needs the same machine, plan and number of batches; resume all of them from their last checkpoint"
             }
+            Self::Setting { name: "lateral", .. } => {
+                "`--lateral visible`, `hidden`, or both with a comma between them; an rbm has none"
+            }
             Self::Setting { .. } | Self::SettingType { .. } => {
                 "`--help` of the command says what each setting does"
             }

@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules are layered: [`error`], [`progress`], [`units`], [`machine`], [`graph`], [`models`],
-//! [`schema`], [`engine`], [`moments`], [`sampling`], [`exact`], [`inference`], [`estimators`], [`optim`],
+//! The modules are layered: [`error`], [`progress`], [`units`], [`gaussian`], [`machine`], [`graph`], [`models`],
+//! [`schema`], [`spread`], [`engine`], [`moments`], [`sampling`], [`exact`], [`inference`], [`estimators`], [`optim`],
 //! [`training`], [`evaluation`], [`network`], [`run`], [`findings`], [`model`]. Each uses only those before it, and a test
 //! checks it.
 
@@ -32,6 +32,7 @@ pub mod estimators;
 pub mod evaluation;
 pub mod exact;
 pub mod findings;
+pub mod gaussian;
 pub mod graph;
 pub mod inference;
 pub mod machine;
@@ -44,6 +45,7 @@ pub mod progress;
 pub mod run;
 pub mod sampling;
 pub mod schema;
+pub mod spread;
 pub mod training;
 pub mod units;
 

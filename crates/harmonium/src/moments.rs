@@ -5,12 +5,16 @@
 //! weights. The gradient of the log-likelihood is $\langle s\rangle_\text{data} - \langle
 //! s\rangle_\text{model}$ for every parameter of every machine.
 
-use crate::machine::{Coupling, Layer, LayerId, Machine, Meaning, State, Weights, row_range};
+use crate::error::Error;
+use crate::machine::{
+    Clamp, Coupling, FreeReals, Layer, LayerId, Machine, Meaning, State, Weights, row_range,
+};
 use crate::units::{BitCoordinates, Units};
 use harmonium_kernels::dense::{add_counted, add_scaled};
 use harmonium_kernels::index::Words;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Rows of a weight matrix whose moments one task sums: few enough to stay in the cache.
 const ROWS_PER_TASK: usize = 32;
@@ -49,16 +53,23 @@ impl Moments {
 
     /// Adds the statistics of each row with its weight.
     ///
-    /// Layers that hold means stand for independent units: a Gaussian one then has the second
-    /// moment $m^2 + 1/\gamma$ (`Units::own_spread`), and a unit has no moment with itself to correct.
+    /// Layers that hold means stand for units that are free in all rows, and independent unless they are
+    /// Gaussian units that see each other: real ones then have the second moment $mm^\top + \Lambda^{-1}$,
+    /// and the others have no moment with themselves to correct.
     pub fn add(&mut self, machine: &Machine, x: &State, weights: &[f64]) {
         let rows = MomentRows::new(machine, x, weights);
         for l in machine.layer_ids() {
             add_to(&mut self.bias[l.0], &rows.sums[l.0]);
-            self.add_own(machine, x, l, weights, rows.total);
+            self.add_own(machine, x, l, weights);
         }
         for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
             rows.add_products(machine, c, out);
+        }
+        let is_mean = |l: &LayerId| x.layers[l.0].meaning == Meaning::Means;
+        if machine.layer_ids().any(|l| is_mean(&l) && machine.is_gaussian(l)) {
+            let held = Clamp::layers(machine.layer_ids().filter(|l| !is_mean(l)));
+            // Without a density there were no means to begin with.
+            let _ = self.add_spread(machine, &held, weights);
         }
     }
 
@@ -99,7 +110,7 @@ impl Moments {
             states.iter().zip(weights).map(|(x, w)| MomentRows::new(machine, x, w)).collect();
         for l in machine.layer_ids() {
             add_to(&mut self.bias[l.0], &rows.sums[l.0]);
-            self.add_own(machine, &mean, l, &totals, rows.total);
+            self.add_own(machine, &mean, l, &totals);
         }
         for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
             if same.contains(&c.between.0) || same.contains(&c.between.1) {
@@ -110,18 +121,59 @@ impl Moments {
         }
     }
 
-    fn add_own(&mut self, machine: &Machine, x: &State, l: LayerId, w: &[f64], total: f64) {
+    fn add_own(&mut self, machine: &Machine, x: &State, l: LayerId, w: &[f64]) {
         let layer = machine.layer(l);
         for (k, out) in self.own[l.0].chunks_exact_mut(layer.len()).enumerate() {
             for (row, w) in x.layer(l).chunks_exact(layer.len()).zip(w) {
                 let entries = out.iter_mut().zip(row);
                 entries.for_each(|(o, &x)| *o += layer.units.own_term(k, -w, x));
             }
-            if x.layers[l.0].meaning == Meaning::Means {
-                let spread = |i| layer.units.own_spread(k, -total, layer.own(), i);
-                out.iter_mut().enumerate().for_each(|(i, o)| *o += spread(i));
+        }
+    }
+
+    /// Adds what the spread of free Gaussian units around their means brings to rows of a state that
+    /// counts as values: their covariance given everything else.
+    pub(crate) fn add_spread(
+        &mut self,
+        machine: &Machine,
+        clamp: &Clamp,
+        weights: &[f64],
+    ) -> Result<(), Error> {
+        for FreeReals { units, density, rows } in machine.free_reals(clamp, weights.len())? {
+            let n = units.len();
+            let weight: f64 = rows.iter().map(|&row| weights[row]).sum();
+            let mut add_own = |(l, i): (LayerId, usize), variance: f64| {
+                let layer = machine.layer(l);
+                for row in 0..layer.units.own_parameters().len() {
+                    let term = layer.units.own_of_square(row, -weight, variance);
+                    self.own[l.0][row * layer.len() + i] += term;
+                }
+            };
+            if let Some(variances) = density.variances() {
+                units.iter().zip(variances).for_each(|(&unit, v)| add_own(unit, v));
+                continue;
+            }
+            let covariance = density.covariance();
+            let mut place: BTreeMap<(LayerId, usize), usize> = BTreeMap::new();
+            for (k, &unit) in units.iter().enumerate() {
+                place.insert(unit, k);
+                add_own(unit, covariance[k * (n + 1)]);
+            }
+            for (c, out) in machine.couplings().iter().zip(&mut self.weights) {
+                if !machine.joins_reals(c) {
+                    continue;
+                }
+                let (a, b) = c.between;
+                let mut out = out.iter_mut();
+                c.weights.for_each(|i, j, _| {
+                    let (Some(out), at) = (out.next(), |l, i| place.get(&(l, i))) else { return };
+                    if let (Some(x), Some(y)) = (at(a, i), at(b, j)) {
+                        *out += weight * covariance[x * n + y];
+                    }
+                });
             }
         }
+        Ok(())
     }
 
     /// Adds `scale` times another set of moments.

@@ -29,9 +29,7 @@ pub(crate) struct FinetuneArgs {
     #[command(flatten)]
     pub(crate) settings: FinetuneSettings,
     #[command(flatten)]
-    pub(crate) reading: DataArgs,
-    #[command(flatten)]
-    pub(crate) few: FewLabels,
+    pub(crate) labelled: LabelledData,
 }
 
 /// Everything that decides what is learned. Each field is a flag and a key of the same name.
@@ -144,9 +142,10 @@ pub(crate) struct FinetuneSettings {
     pub(crate) class_weights: Option<String>,
 }
 
-/// The number behind `--labelled`, a flag of every DATA that may have one here.
+/// How the data is read; its flag `--labelled` may have a number behind it here.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FewLabels {
+pub(crate) struct LabelledData {
+    pub(crate) reading: DataArgs,
     /// Labelled rows to learn from; all unless given.
     pub(crate) rows: Option<usize>,
 }
@@ -154,7 +153,7 @@ pub(crate) struct FewLabels {
 const LABELLED: &str = "labelled";
 const ALL: &str = "all";
 
-impl Args for FewLabels {
+impl Args for LabelledData {
     fn augment_args(command: Command) -> Command {
         let known = |text: String| -> Result<bool, String> {
             match text.as_str() {
@@ -168,7 +167,7 @@ impl Args for FewLabels {
                 },
             }
         };
-        command.mut_arg(LABELLED, |arg| {
+        DataArgs::augment_args(command).mut_arg(LABELLED, |arg| {
             arg.action(ArgAction::Set)
                 .num_args(0..=1)
                 .value_name("N")
@@ -187,15 +186,14 @@ impl Args for FewLabels {
     }
 }
 
-impl FromArgMatches for FewLabels {
+impl FromArgMatches for LabelledData {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let reading = DataArgs::from_arg_matches(matches)?;
         let raw = matches.get_raw(LABELLED).and_then(|mut values| values.next());
-        let Some(text) = raw.and_then(|raw| raw.to_str()) else { return Ok(Self::default()) };
-        if ["false", ALL].contains(&text) {
-            return Ok(Self::default());
-        }
-        let rows = text.parse().map_err(|_| Error::new(ErrorKind::InvalidValue))?;
-        Ok(Self { rows: Some(rows) })
+        let text = raw.and_then(|raw| raw.to_str()).filter(|text| !["false", ALL].contains(text));
+        let rows = text.map(str::parse).transpose();
+        let rows = rows.map_err(|_| Error::new(ErrorKind::InvalidValue))?;
+        Ok(Self { reading, rows })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

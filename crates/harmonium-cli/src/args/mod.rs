@@ -299,9 +299,13 @@ pub(crate) struct CompleteArgs {
     /// standard error of 0.01 takes, from 128 to 8192]
     #[arg(long, value_name = "N")]
     pub(crate) sweeps: Option<usize>,
-    /// Also write the standard error of each value: .npy, .csv or .png
+    /// Also write the standard error of each value: .npy, .csv or .png; of a table, as .csv, the probabilities of words and
+    /// the 95 % intervals of numbers for every cell that was filled
     #[arg(long, value_name = "FILE")]
     pub(crate) errors: Option<String>,
+    /// Write N samples of what is missing instead of what is most probable: each row N times, one after the other
+    #[arg(long, value_name = "N")]
+    pub(crate) alternatives: Option<usize>,
     /// The class of each row, held while the rest is filled, for models that learned labels; without it
     /// classes are filled, too
     #[arg(long, value_name = "FILE")]

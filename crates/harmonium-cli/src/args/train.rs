@@ -94,8 +94,8 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "Q", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) categories: Option<usize>,
-    /// Couplings inside layers, for `bm`
-    #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden"], help_heading = "Model and data")]
+    /// Couplings inside layers, for `bm`; an `rbm` couples up to 256 real columns unless it is `none`
+    #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden", "none"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lateral: Option<Vec<String>>,
     /// Passes over the data, for a DBN with each layer [default: 20 for a DBN, else what the autopilot chooses]

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::plan::{self, AUTO, Asked};
 use crate::render::progress::{Terminal, listen};
 use harmonium::Error;
-use harmonium::model::{Autopilot, Effort, Open, Trial, VALID_SHARE};
+use harmonium::model::{Autopilot, Effort, Hidden, Open, Trial, VALID_SHARE};
+use harmonium::models::{Dbm, Lateral};
 use harmonium::progress::Listener;
 use harmonium::run::{Overwrite, RunDirectory, RunWriter};
 use serde_json::{Value, json};
@@ -32,17 +33,17 @@ pub(super) fn fly(
         settings.valid_share.get_or_insert(VALID_SHARE);
     }
     if model == "bm" {
-        settings.lateral.get_or_insert_with(|| vec!["visible".into()]);
+        let usual = || Lateral::default().layers().iter().map(ToString::to_string).collect();
+        settings.lateral.get_or_insert_with(usual);
     }
     let given = asked.clone();
-    let layers = if model == "dbm" { vec![20, 10] } else { vec![20] };
-    asked.settings.hidden.get_or_insert(layers);
+    asked.settings.hidden = Some(hidden(model, &given).some());
     let (prepared, blueprint) = prepare(model, asked, terminal)?;
     // What does not fit is refused before there is a directory.
     drop(prepared.training(blueprint)?.learner()?);
     let mut writer = directory(args)?;
     let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
-    let chosen = with(&given, &best);
+    let chosen = with(&given, &best)?;
     let line = repeating(model, &chosen)?;
     terminal.note(&table(&trials));
     let (prepared, blueprint) = prepare(model, chosen, terminal)?;
@@ -53,6 +54,12 @@ pub(super) fn fly(
     told.json["repeat"] = json!(line);
     told.text = format!("{}\n{}\nrepeat it with\n  {line} --out RUN", table(&trials), told.text);
     Ok(told)
+}
+
+/// The hidden units that were asked for, or those that are to be found.
+fn hidden(model: &str, given: &Asked) -> Hidden {
+    let layers = if model == "dbm" { Dbm::USUAL_LAYERS } else { 1 };
+    Hidden::given_or(given.settings.hidden.clone(), layers)
 }
 
 /// The directory of the run, new or of a search that was interrupted.
@@ -90,10 +97,10 @@ fn search(
         train: &prepared.inputs.data.dataset,
         valid,
         shape: &shape,
-        hidden: prepared.asked.settings.hidden.clone().unwrap_or_default(),
+        hidden: hidden(model, given),
         plan: prepared.plan.clone(),
         open: Open {
-            hidden: settings.hidden.is_none(),
+            rule: settings.rule.is_none(),
             learning_rate: settings.learning_rate.is_none(),
             k: settings.k.is_none(),
             l2: settings.l2.is_none(),
@@ -148,19 +155,17 @@ fn begun(prepared: &Prepared, writer: &mut RunWriter) -> Result<Vec<Value>, Fail
 }
 
 /// What was given, and what was found.
-fn with(given: &Asked, best: &Trial) -> Asked {
-    let mut asked = given.clone();
-    let settings = &mut asked.settings;
+fn with(given: &Asked, best: &Trial) -> Result<Asked, Failure> {
+    let mut table = plan::as_table(&given.settings)?;
     // The run is that of the settings, however they were found.
-    settings.effort = None;
-    settings.hidden = Some(best.hidden.clone());
-    settings.epochs = Some(best.epochs);
-    settings.learning_rate = Some(best.learning_rate);
-    settings.l2 = Some(best.l2);
-    if settings.k.as_deref() != Some(AUTO) {
-        settings.k = Some(best.k.to_string());
+    table.remove("effort");
+    let steered = given.settings.k.as_deref() == Some(AUTO);
+    for (key, value) in best.settings() {
+        if key != "k" || !steered {
+            table.extend(plan::as_table(&json!({ key: value }))?);
+        }
     }
-    asked
+    Ok(Asked { settings: plan::read_as(&table)?, ..given.clone() })
 }
 
 /// The command that trains it again.
@@ -168,7 +173,6 @@ fn repeating(model: &str, asked: &Asked) -> Result<String, Failure> {
     let mut line = format!("harmonium train {model} {}", asked.data.clone().unwrap_or_default());
     let mut table = plan::as_table(&asked.settings)?;
     table.extend(plan::as_table(&asked.reading)?);
-    table.remove("effort");
     if asked.seed != 0 {
         table.insert("seed".into(), toml::Value::String(asked.seed.to_string()));
     }

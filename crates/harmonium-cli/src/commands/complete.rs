@@ -6,8 +6,10 @@ use crate::load::Labelling;
 use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
-use harmonium::model::{Completing, Filling, Found};
+use harmonium::Model;
+use harmonium::model::{Completed, Completing, Filling, Found};
 use harmonium::progress::Listener;
+use ndarray::{Array2, Axis};
 use serde_json::json;
 
 pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
@@ -23,6 +25,12 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         }
         output::check_free(errors, args.output.force)?;
     }
+    if args.alternatives == Some(0) {
+        return Err(Failure::new(
+            "`--alternatives 0` asks for nothing",
+            "leave it out for the means, or ask for at least one sample",
+        ));
+    }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let asked = load::Asked {
@@ -37,6 +45,7 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let completing = Completing {
         method: method(args)?,
         sweeps: args.sweeps,
+        draws: draws(args, &model),
         seed: common.seed(),
         arithmetic: common.arithmetic(),
     };
@@ -44,9 +53,15 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");
     }
-    output::write_filled(&args.output, &model, &rows, &completed.values)?;
-    if let Some(errors) = &args.errors {
-        output::write_errors(errors, args.output.force, &model, &completed)?;
+    if let Some(n) = args.alternatives {
+        let drawn = alternatives(&completed, n);
+        output::write_filled(&args.output, &model, &rows, &drawn)?;
+    } else {
+        output::write_filled(&args.output, &model, &rows, &completed.values)?;
+    }
+    // Of a table in which nothing is missing there is nothing to list.
+    if let Some(errors) = args.errors.as_ref().filter(|_| completed.n_missing > 0) {
+        output::write_errors(errors, args.output.force, &model, &rows, &completed)?;
     }
     if let Some(text) = completed.warning() {
         let sweeps = 4 * completed.sweeps;
@@ -72,9 +87,32 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         _ if error.is_nan() => "with an error that is not known".to_owned(),
         _ => format!("with standard errors of at most {error:.2}"),
     };
+    if let Some(n_each) = args.alternatives {
+        return render::result(&format!(
+            "{missing} missing units of {n} rows drawn {n_each} times in `{out}`, a row for each after the other"
+        ));
+    }
+    let what =
+        if model.codebook().is_some() { "what is most probable" } else { "their probabilities" };
     render::result(&format!(
-        "{missing} missing units of {n} rows filled with their probabilities, {how}, in `{out}`"
+        "{missing} missing units of {n} rows filled with {what}, {how}, in `{out}`"
     ))
+}
+
+/// Samples that an interval of a number takes.
+const OF_INTERVALS: usize = 400;
+
+/// Samples of each row: those that are asked for, and those that intervals take.
+fn draws(args: &CompleteArgs, model: &Model) -> usize {
+    let intervals = args.errors.is_some() && model.codebook().is_some();
+    args.alternatives.unwrap_or(0).max(if intervals { OF_INTERVALS } else { 0 })
+}
+
+/// The first `n` samples of each row.
+fn alternatives(completed: &Completed, n: usize) -> Array2<f64> {
+    let of_row = completed.draws.nrows() / completed.values.nrows().max(1);
+    let chosen = (0..completed.values.nrows()).flat_map(|row| row * of_row..row * of_row + n);
+    completed.draws.select(Axis(0), &chosen.collect::<Vec<_>>())
 }
 
 /// The method that was asked for.

@@ -10,17 +10,18 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
-use harmonium::machine::Layer;
+use harmonium::machine::{Layer, Machine, Role};
 use harmonium::model::{
     Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
 };
-use harmonium::models::Body;
+use harmonium::models::{Body, MOST_COUPLED_COLUMNS, coupled_columns};
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
-use harmonium::training::{Guarding, Learner, Metric, Stop};
+use harmonium::training::{Learner, Metric, Stop};
+use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading, Remembered};
 use serde_json::{Value, json};
@@ -136,6 +137,27 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
+/// Says how real columns start, and writes it down as it was decided.
+fn note_columns(model: &str, machine: &Machine, asked: &mut Asked, terminal: &mut Terminal) {
+    let n = coupled_columns(machine);
+    if n > 0 && model == "rbm" && asked.settings.lateral.is_none() {
+        asked.settings.lateral = Some(vec!["visible".into()]);
+        terminal.note(&format!(
+            "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
+             shrunken covariance (`--lateral none` leaves that out)"
+        ));
+    }
+    let many = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
+    let widest = machine.layers().iter().filter(many).map(Layer::len).max().unwrap_or(0);
+    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS
+    {
+        terminal.note(&format!(
+            "{widest} real columns are not coupled with each other: that is done for up to \
+             {MOST_COUPLED_COLUMNS}"
+        ));
+    }
+}
+
 /// Opens the data and plans the run: everything that can fail before a file is written.
 pub(crate) fn prepare(
     model: &str,
@@ -147,6 +169,9 @@ pub(crate) fn prepare(
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
+    if let Blueprint::Machine(machine) = &blueprint {
+        note_columns(model, machine, &mut asked, terminal);
+    }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
@@ -326,7 +351,7 @@ impl Prepared {
             patience: settings.patience,
             checkpoint_seconds: settings.checkpoint_seconds.unwrap_or(30.0),
             watch: plan::watch(&self.asked)?,
-            guarding: if self.plan.steer { Guarding::Steer } else { Guarding::Warn },
+            guarding: self.plan.guarding(),
             metrics,
         })
     }

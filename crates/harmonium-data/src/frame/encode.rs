@@ -53,6 +53,35 @@ pub struct Encoded {
     pub n_unknown: usize,
 }
 
+impl Encoded {
+    /// What of a table counts as missing because one side does not know it, for people.
+    pub fn notes(&self) -> Vec<String> {
+        let Self { passed_over, lacking, n_unknown, .. } = self;
+        let list = |names: &[String]| {
+            names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+        };
+        let mut notes = Vec::new();
+        if !lacking.is_empty() {
+            notes.push(format!(
+                "columns that the data does not have count as missing: {}",
+                list(lacking)
+            ));
+        }
+        if !passed_over.is_empty() {
+            notes.push(format!(
+                "columns that the model does not know are passed over: {}",
+                list(passed_over)
+            ));
+        }
+        if *n_unknown > 0 {
+            notes.push(format!(
+                "{n_unknown} cells hold what the model does not know and count as missing"
+            ));
+        }
+        notes
+    }
+}
+
 impl Dataset {
     /// A table that is to be learned: kinds are found out or as `asked`, and the codebook goes with the data.
     ///

@@ -24,6 +24,7 @@ mod codebook;
 mod decode;
 mod detect;
 mod encode;
+mod filled;
 mod kind;
 #[cfg(feature = "readers")]
 mod read;
@@ -34,6 +35,7 @@ pub use cells::Cells;
 pub use code::{Code, Curve};
 pub use codebook::{Codebook, Coded, Group, LeftOut};
 pub use encode::{Encoded, Unknown};
+pub use filled::FilledRows;
 pub use kind::{Asked, Kind, Kinds};
 #[cfg(feature = "readers")]
 pub use read::read_frame;

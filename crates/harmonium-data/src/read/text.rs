@@ -56,7 +56,10 @@ pub(crate) fn style_of(head: &[u8]) -> Style {
     match found {
         None => Style { cut: Cut::Blanks, trailing: false },
         Some(&d) => {
-            let trailing = lines.iter().all(|line| line.ends_with(&[d]));
+            // One row that ends so, and has other empty cells, lacks its last cell.
+            let holes = |line: &&[u8]| line.windows(2).any(|pair| pair == [d, d]);
+            let trailing = lines.iter().all(|line| line.ends_with(&[d]))
+                && !(lines.len() == 1 && lines.iter().any(holes));
             Style { cut: Cut::At(d), trailing }
         }
     }

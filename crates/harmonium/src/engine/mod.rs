@@ -14,19 +14,21 @@
 //! layer has to make do with some of its neighbours; everything else has $\kappa = 1$.
 
 mod band;
+mod joint;
 mod lateral_weights;
 pub(crate) mod learn;
 mod packed;
 mod reference;
 
 pub(crate) use band::{Operand, Scratch, with_scratch};
+pub(crate) use joint::Joint;
 pub(crate) use lateral_weights::{Dense, DenseBand, Lateral, Slots, Sparse};
 pub use learn::Reduce;
 pub(crate) use learn::{EngineLearner, SideRows, Squares, StepRates, TileMeans};
 pub(crate) use packed::{Packed, TILES};
 pub(crate) use reference::Reference;
 
-use crate::machine::{LayerId, Machine, add_input};
+use crate::machine::{Coupling, LayerId, Machine, add_input};
 use crate::units::{BitCoordinates, Storage, Units};
 use lateral_weights::Coordinates;
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,8 @@ pub(crate) struct Frame {
     arithmetic: Arithmetic,
     layers: Vec<EngineLayer>,
     schedule: Vec<Vec<LayerId>>,
+    /// Gaussian layers that are drawn jointly.
+    joints: Vec<Joint>,
     /// $\mu$ of each layer.
     offsets: Vec<Vec<f64>>,
 }
@@ -78,8 +82,10 @@ pub(crate) struct EngineLayer {
     pub(crate) shift: f64,
     /// $\kappa$: how often the layer counts what it receives.
     copies: f64,
-    /// What its units send each other.
+    /// What its units send each other, where they are visited one after the other.
     pub(crate) lateral: Option<Lateral>,
+    /// Among [`Engine::joints`], the Gaussian units that its own are drawn with.
+    pub(crate) joint: Option<usize>,
 }
 
 impl Frame {
@@ -97,15 +103,22 @@ impl Frame {
                 shift,
                 copies,
                 lateral: None,
+                joint: None,
             }
         });
+        let joints = machine.real_blocks().into_iter().map(|layers| Joint::new(machine, layers));
         let mut frame = Self {
             arithmetic,
             layers: layers.collect(),
             schedule: machine.schedule(),
+            joints: joints.collect(),
             offsets: machine.layers().iter().map(|l| l.offset.clone()).collect(),
         };
-        for c in machine.couplings().iter().filter(|c| c.is_lateral()) {
+        for (k, joint) in frame.joints.iter().enumerate() {
+            joint.layers().iter().for_each(|l| frame.layers[l.0].joint = Some(k));
+        }
+        let visited = |c: &&Coupling| c.is_lateral() && !machine.joins_reals(c);
+        for c in machine.couplings().iter().filter(visited) {
             let l = c.between.0;
             let (units, bits) = (machine.layer(l).units, frame.coordinates(l));
             frame.layers[l.0].lateral = Lateral::new(&c.weights, units, bits);
@@ -146,6 +159,7 @@ impl Frame {
                 }
             }
         }
+        self.joints.iter_mut().for_each(|joint| joint.refresh(machine));
     }
 }
 
@@ -210,6 +224,28 @@ impl Engine {
     /// Blocks of layers that are updated together.
     pub(crate) fn schedule(&self) -> &[Vec<LayerId>] {
         &self.frame().schedule
+    }
+
+    /// Gaussian layers that are drawn jointly.
+    pub(crate) fn joints(&self) -> &[Joint] {
+        &self.frame().joints
+    }
+
+    /// Those of which layer `l` is one.
+    pub(crate) fn joint_of(&self, l: LayerId) -> Option<&Joint> {
+        self.layers()[l.0].joint.map(|k| &self.joints()[k])
+    }
+
+    /// Some layers without those that are drawn with one before them.
+    pub(crate) fn visits<'a>(
+        &'a self,
+        layers: impl IntoIterator<Item = &'a LayerId> + 'a,
+    ) -> impl Iterator<Item = LayerId> + 'a {
+        let mut drawn = vec![false; self.joints().len()];
+        layers.into_iter().copied().filter(move |l| match self.layers()[l.0].joint {
+            None => true,
+            Some(k) => !std::mem::replace(&mut drawn[k], true),
+        })
     }
 
     pub(crate) fn layers(&self) -> &[EngineLayer] {

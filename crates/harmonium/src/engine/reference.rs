@@ -1,7 +1,7 @@
 //! The reference layout: weights in double precision, row by row, in both orientations.
 
 use super::{EngineLayer, Frame};
-use crate::machine::{LayerId, Machine, Weights};
+use crate::machine::{Coupling, LayerId, Machine, Weights};
 use harmonium_kernels::dense::add_scaled;
 
 /// A machine in double precision, multiplied term by term.
@@ -24,7 +24,9 @@ impl Reference {
     /// Room for the weights; they follow with [`Reference::refresh`].
     pub(super) fn new(machine: &Machine, frame: Frame) -> Self {
         let mut inputs: Vec<Vec<Inflow>> = machine.layers().iter().map(|_| Vec::new()).collect();
-        for (i, c) in machine.couplings().iter().enumerate().filter(|(_, c)| !c.is_lateral()) {
+        // What Gaussian units send each other is part of their joint density.
+        let sent = |(_, c): &(usize, &Coupling)| !c.is_lateral() && !machine.joins_reals(c);
+        for (i, c) in machine.couplings().iter().enumerate().filter(sent) {
             let ((a, b), size) = (c.between, c.weights.entries().len());
             for (source, target) in [(a, b), (b, a)] {
                 inputs[target.0].push(Inflow { coupling: i, source, weights: vec![0.0; size] });
@@ -58,7 +60,8 @@ impl Reference {
         }
     }
 
-    /// Writes $\kappa_l\theta_l$ without its lateral part for the given rows of a block of rows: `values`
+    /// Writes $\kappa_l\theta_l$ without its lateral part, and without what Gaussian units that are drawn
+    /// together send each other, for the given rows of a block of rows: `values`
     /// holds the rows of every layer, `out` one row for each of `rows`.
     pub(crate) fn theta_into(
         &self,

@@ -37,8 +37,8 @@ impl Conditional {
             let Side::Particles { state, .. } = side else {
                 return Err(Error::Topology {
                     model: "a discriminative objective",
-                    expected: "hidden units in closed form or by mean field",
-                    found: "found an exact posterior that does not factorise".into(),
+                    expected: "hidden units in closed form or by mean field, and no missing real values",
+                    found: "found a posterior that does not factorise".into(),
                 });
             };
             sums.push(bounds(machine, batch.clamp(), state)?);

@@ -1,8 +1,8 @@
 //! State that can be saved: named rows of numbers.
 
 use crate::error::Error;
-use crate::machine::{Base, LayerId, Machine, State};
-use crate::units::{BitCoordinates, OwnParameters};
+use crate::machine::{Base, Layer, LayerId, Machine, State};
+use crate::units::BitCoordinates;
 use std::collections::BTreeMap;
 
 /// Named rows of numbers, in sorted order, so that equal states give equal bytes.
@@ -129,27 +129,15 @@ impl Snapshot {
     pub(crate) fn insert_base(&mut self, machine: &Machine, base: &Base) {
         for (l, layer) in machine.layers().iter().enumerate() {
             self.insert(format!("base.{}.bias", layer.name), base.bias[l].clone());
-            let own = OwnParameters::new(&base.own[l], layer.len());
-            for (k, parameter) in layer.units.own_parameters().iter().enumerate() {
-                let key = format!("base.{}.{}", layer.name, parameter.name);
-                self.insert(key, own.row(k).to_vec());
-            }
         }
     }
 
     /// What [`Snapshot::insert_base`] stored.
     pub(crate) fn base(&self, machine: &Machine) -> Result<Base, Error> {
-        let mut base = Base::uniform(machine);
-        for (l, layer) in machine.layers().iter().enumerate() {
-            let bias = self.get(&format!("base.{}.bias", layer.name), layer.len())?;
-            base.bias[l].copy_from_slice(bias);
-            let rows = base.own[l].chunks_exact_mut(layer.len());
-            for (parameter, row) in layer.units.own_parameters().iter().zip(rows) {
-                let key = format!("base.{}.{}", layer.name, parameter.name);
-                row.copy_from_slice(self.get(&key, layer.len())?);
-            }
-        }
-        Ok(base)
+        let bias = |layer: &Layer| {
+            self.get(&format!("base.{}.bias", layer.name), layer.len()).map(<[f64]>::to_vec)
+        };
+        machine.layers().iter().map(bias).collect::<Result<_, _>>().map(Base::from_biases)
     }
 
     /// Adds counters below $2^{53}$.

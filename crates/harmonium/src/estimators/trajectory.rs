@@ -1,20 +1,25 @@
-//! The model side from trajectory tempering: persistent chains that exchange with frozen earlier
-//! machines of the same training.
+//! The model side from trajectory tempering: persistent chains that are proposed samples of a frozen earlier
+//! machine of the same training.
 //!
-//! A machine is frozen when exchanges with the last frozen one are accepted too rarely: the ladder
-//! grows as fast as the model moves, and at the places where it changes most. Where learning jumps so
-//! far that almost nothing is accepted, the chains no longer stand for the model, and a gradient from
+//! A machine is frozen when jumps from the last frozen one are accepted too rarely: the ladder
+//! grows as fast as the model moves, and at the places where it changes most. Where learning goes so
+//! far that almost nothing is accepted, or that chains do not settle where it is, the chains no longer stand for the model, and a
+//! gradient from
 //! them would be wrong: training then goes back to the machine that was frozen last, at half the
-//! learning rate.
+//! learning rate, which the next machines that are frozen double again.
 
-use super::deferred::deferrable;
-use super::{Context, Deferred, Deferring, Estimator, Retreat, Side, Snapshot, last_free_block};
+use super::persistent::Followed;
+use super::{Context, Deferred, Deferring, Estimator, Retreat, Side, Snapshot};
 use crate::engine::Arithmetic;
 use crate::error::Error;
-use crate::machine::{Base, Machine, State, check_memory, filled};
+use crate::machine::{Base, Machine, State, check_memory};
 use crate::sampling::{
-    Bridge, Chains, Clamp, Extent, Rung, Sampler, TrackedLogPartition, Trajectory,
+    Chains, Extent, Frozen, Known, Sampler, TrackedLogPartition, Trajectory, Unsettled,
 };
+
+/// Steps that may be undone in turn before a machine whose chains do not settle is frozen all the same: the rate is a millionth
+/// then.
+const PATIENCE: u64 = 20;
 
 /// When machines are frozen and how many samples of them are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +28,7 @@ pub struct TrajectorySettings {
     pub chains: usize,
     /// Samples of each frozen machine: rounded up to a multiple of the chains.
     pub reservoir: usize,
-    /// A machine is frozen when fewer exchanges with the last frozen one are accepted.
+    /// A machine is frozen when fewer jumps from the last frozen one are accepted.
     pub freeze_below: f64,
     /// Training goes back to the last frozen machine when fewer are.
     pub retreat_below: f64,
@@ -62,24 +67,23 @@ impl TrajectorySettings {
     }
 
     fn extent(&self) -> Extent {
-        Extent { columns: self.chains, blocks: self.reservoir.div_ceil(self.chains) }
+        Extent { chains: self.chains, blocks: self.reservoir.div_ceil(self.chains) }
     }
 }
 
-/// Chains, and the frozen machines they exchange with.
+/// Chains, and the frozen machine whose samples they are proposed.
 #[derive(Clone, Debug)]
 pub struct TrajectoryTempered {
     settings: TrajectorySettings,
     /// That of the frozen machines.
     arithmetic: Arithmetic,
     ladder: Option<Trajectory>,
-    chains: Option<Chains>,
-    particles: Option<State>,
-    weights: Vec<f64>,
-    /// The share of exchanges with the last frozen machine that is accepted.
+    followed: Followed,
+    /// The share of jumps from the last frozen machine that is accepted.
     acceptance: f64,
-    /// How often training went back.
-    retreats: u64,
+    /// How often the learning rate is halved: once for each time that training went back, and doubled again by every machine
+    /// that is frozen afterwards.
+    caution: u64,
     /// Whether it should go back after this step.
     too_far: bool,
 }
@@ -105,53 +109,57 @@ impl TrajectoryTempered {
             settings,
             arithmetic,
             ladder: None,
-            chains: None,
-            particles: None,
-            weights: filled(n, 1.0 / n as f64, what)?,
+            followed: Followed::new(n)?,
             acceptance: 1.0,
-            retreats: 0,
+            caution: 0,
             too_far: false,
         })
     }
 
     /// Frozen machines between the factorised start and the machine that learns.
     pub fn rungs(&self) -> usize {
-        self.ladder.as_ref().map_or(0, |ladder| ladder.rungs().len())
+        let rungs = self.ladder.as_ref().map_or(0, |ladder| ladder.known().0.rungs);
+        usize::try_from(rungs).unwrap_or(usize::MAX)
     }
 
-    /// The share of exchanges with the last frozen machine that is accepted.
+    /// The share of jumps from the last frozen machine that is accepted.
     pub fn acceptance(&self) -> f64 {
         self.acceptance
     }
 
     /// The chains and the ladder, taken out; in the first step they are started.
     fn started(&mut self, context: &Context<'_>) -> Result<(Chains, Trajectory), Error> {
-        if let (Some(chains), Some(ladder)) = (self.chains.take(), self.ladder.take()) {
+        if let (Some(chains), Some(ladder)) = (self.followed.take(), self.ladder.take()) {
             return Ok((chains, ladder));
         }
         let Context { sampler, k, stream, .. } = *context;
-        let machine = sampler.machine();
-        let base = Base::of_biases(machine);
-        let mut ladder = Trajectory::new(machine, base, self.settings.extent(), self.arithmetic)?;
-        let x = ladder.reach(machine, self.settings.freeze_below, k, stream.fork(0))?;
+        let (machine, stream) = (sampler.machine(), stream.fork(0));
+        let (base, extent) = (Base::of_biases(machine), self.settings.extent());
+        let mut ladder = Trajectory::new(machine, base, extent, self.arithmetic, stream.fork(0))?;
+        let x = ladder.reach(machine, self.settings.freeze_below, k, stream.fork(1))?;
         Ok((Chains::from_state(x), ladder))
     }
 
-    /// Lets the chains exchange, before they sweep; freezes the machine or asks to go back.
-    fn exchange(&mut self, context: &Context<'_>) -> Result<Chains, Error> {
+    /// Lets the chains jump, before they sweep; freezes the machine or asks to go back.
+    fn jump(&mut self, context: &Context<'_>) -> Result<Chains, Error> {
         let Context { sampler, k, stream, .. } = *context;
         let (mut chains, mut ladder) = self.started(context)?;
         let x = chains.state_mut();
-        self.acceptance = ladder.round(sampler, x, k, stream.fork(2))?;
+        self.acceptance = ladder.round(sampler, x, stream.fork(2))?;
         // Energies that are not finite count as too far.
         self.too_far = self.acceptance.is_nan() || self.acceptance < self.settings.retreat_below;
-        if self.too_far {
-            self.retreats += 1;
-            if let Some((_, samples)) = ladder.last() {
-                x.copy_from(samples);
+        if !self.too_far && self.acceptance < self.settings.freeze_below {
+            let unsettled =
+                if self.caution < PATIENCE { Unsettled::Refuse } else { Unsettled::Freeze };
+            let frozen = ladder.freeze(sampler.machine(), x, k, unsettled, stream.fork(3))?;
+            self.too_far = frozen == Frozen::No;
+            if frozen == Frozen::Yes {
+                self.caution = self.caution.saturating_sub(1);
             }
-        } else if self.acceptance < self.settings.freeze_below {
-            ladder.freeze(sampler, x, k, stream.fork(3))?;
+        }
+        if self.too_far {
+            self.caution += 1;
+            x.copy_from(ladder.last().1);
         }
         self.ladder = Some(ladder);
         Ok(chains)
@@ -164,108 +172,77 @@ impl Estimator for TrajectoryTempered {
     }
 
     fn estimate(&mut self, context: &Context<'_>) -> Result<Side<'_>, Error> {
-        let Context { sampler, k, stream, .. } = *context;
-        let mut chains = self.exchange(context)?;
-        chains.advance(sampler, k, stream.fork(1))?;
-        let state = match &mut self.particles {
-            Some(state) => {
-                state.copy_from(chains.state());
-                state
-            }
-            none => none.insert(chains.state().clone()),
-        };
-        let free = Clamp::none();
-        sampler.average_block(&free, state, &last_free_block(sampler, &free));
-        self.chains = Some(chains);
-        Ok(Side::Particles { state, weights: &self.weights })
+        let chains = self.jump(context)?;
+        self.followed.advance(chains, context)
     }
 
     fn chains(&self) -> Option<&State> {
-        self.chains.as_ref().map(Chains::state)
+        self.followed.state()
     }
 
     fn retreat(&self) -> Option<Retreat<'_>> {
-        let (machine, _) = self.ladder.as_ref().filter(|_| self.too_far)?.last()?;
+        let (machine, _) = self.ladder.as_ref().filter(|_| self.too_far)?.last();
         Some(Retreat { machine, acceptance: self.acceptance })
     }
 
     fn caution(&self) -> f64 {
-        0.5_f64.powi(i32::try_from(self.retreats).unwrap_or(i32::MAX))
+        0.5_f64.powi(i32::try_from(self.caution).unwrap_or(i32::MAX))
     }
 
     fn log_partition(&self, sampler: &Sampler) -> Result<Option<TrackedLogPartition>, Error> {
-        let (Some(ladder), Some(chains)) = (&self.ladder, &self.chains) else { return Ok(None) };
-        ladder.log_partition(sampler, chains.state()).map(Some)
+        let (Some(ladder), Some(x)) = (&self.ladder, self.followed.state()) else {
+            return Ok(None);
+        };
+        ladder.log_partition(sampler, x).map(Some)
     }
 
     fn export(&self, machine: &Machine) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        let (Some(ladder), Some(chains)) = (&self.ladder, &self.chains) else { return snapshot };
-        snapshot.insert_state(machine, chains.state());
+        let mut snapshot = self.followed.export(machine);
+        let Some(ladder) = &self.ladder else { return snapshot };
         snapshot.insert_base(machine, ladder.base());
         snapshot.insert("acceptance", vec![self.acceptance]);
-        let [rounds, rung, block] = ladder.counters();
-        let n = ladder.rungs().len() as u64;
-        snapshot.insert_counters("ladder", &[n, rounds, rung, block, self.retreats]);
-        for (i, rung) in ladder.rungs().iter().enumerate() {
-            let mut own = Snapshot::default();
-            own.insert_machine("machine", rung.machine());
-            for (b, block) in rung.blocks.iter().enumerate() {
-                own.insert_samples(&format!("samples.{b}"), machine, block);
-            }
-            own.insert("bridge.reference", vec![rung.bridge.reference, rung.bridge.drift]);
-            own.insert("bridge.lower", rung.bridge.lower.clone());
-            own.insert("bridge.upper", rung.bridge.upper.clone());
-            snapshot.nest(&format!("rung.{i}"), own);
+        let (known, rounds) = ladder.known();
+        let settled = u64::from(known.is_settled);
+        let counters = [known.rungs, rounds, self.caution, settled];
+        snapshot.insert_counters("ladder", &counters);
+        snapshot.insert("log_partition", vec![known.log_z]);
+        snapshot.insert("log_partition.groups", known.of_groups.clone());
+        snapshot.insert_machine("frozen", ladder.last().0);
+        for (b, block) in ladder.blocks().iter().enumerate() {
+            snapshot.insert_samples(&format!("samples.{b}"), machine, block);
         }
         snapshot
     }
 
     fn import(&mut self, machine: &Machine, snapshot: &Snapshot) -> Result<(), Error> {
-        (self.chains, self.ladder) = (None, None);
+        self.followed.import(machine, snapshot)?;
+        self.ladder = None;
         if snapshot.0.is_empty() {
             return Ok(());
         }
         let (n, extent) = (self.settings.chains, self.settings.extent());
-        let arithmetic = self.arithmetic;
-        let mut ladder = Trajectory::new(machine, snapshot.base(machine)?, extent, arithmetic)?;
-        let [n_rungs, rounds, rung, block, retreats] = snapshot.counters("ladder")?;
-        let mut rungs = Vec::new();
-        for i in 0..n_rungs {
-            let own = snapshot.nested(&format!("rung.{i}"));
-            let mut frozen = machine.clone();
-            own.machine_into("machine", &mut frozen)?;
-            let block = |b: usize| own.samples(&format!("samples.{b}"), machine, n);
-            let blocks = (0..extent.blocks).map(block).collect::<Result<_, Error>>()?;
-            let reference = own.get("bridge.reference", 2)?;
-            let bridge = Bridge {
-                reference: reference[0],
-                drift: reference[1],
-                lower: own.get("bridge.lower", n)?.to_vec(),
-                upper: own.get("bridge.upper", n)?.to_vec(),
-            };
-            rungs.push(Rung::stored(frozen, arithmetic, blocks, bridge)?);
-        }
-        ladder.restore(rungs, [rounds, rung, block]);
+        let [rungs, rounds, caution, settled] = snapshot.counters("ladder")?;
+        let known = Known {
+            log_z: snapshot.get("log_partition", 1)?[0],
+            of_groups: snapshot.get("log_partition.groups", Trajectory::n_groups(extent))?.to_vec(),
+            rungs,
+            is_settled: settled == 1,
+        };
+        let mut frozen = machine.clone();
+        snapshot.machine_into("frozen", &mut frozen)?;
+        let block = |b: usize| snapshot.samples(&format!("samples.{b}"), machine, n);
+        let blocks = (0..extent.blocks).map(block).collect::<Result<_, Error>>()?;
+        let stored = (frozen, snapshot.base(machine)?, blocks);
+        self.ladder = Some(Trajectory::restored(stored, extent, self.arithmetic, (known, rounds))?);
         self.acceptance = snapshot.get("acceptance", 1)?[0];
-        (self.retreats, self.too_far) = (retreats, false);
-        self.chains = Some(Chains::from_state(snapshot.state(machine, n)?));
-        self.ladder = Some(ladder);
+        (self.caution, self.too_far) = (caution, false);
         Ok(())
     }
 }
 
 impl Deferring for TrajectoryTempered {
     fn estimate_deferred(&mut self, context: &Context<'_>) -> Result<Option<Deferred<'_>>, Error> {
-        let Context { sampler, k, stream, .. } = *context;
-        let pending = last_free_block(sampler, &Clamp::none());
-        if !deferrable(context, &pending) {
-            return Ok(self.estimate(context)?.into_deferred());
-        }
-        let mut chains = self.exchange(context)?;
-        chains.advance_open(sampler, k, stream.fork(1))?;
-        let state = self.chains.insert(chains).state_mut();
-        let draw = Some((stream.fork(1), k - 1));
-        Ok(Some(Deferred { state, weights: &self.weights, pending, draw, data_means: None }))
+        let chains = self.jump(context)?;
+        self.followed.advance_deferred(chains, context)
     }
 }

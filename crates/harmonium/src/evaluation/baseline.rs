@@ -5,125 +5,27 @@
 //! (Krichevsky & Trofimov 1981), so that a value which never occurred costs no infinity; a real unit
 //! has the mean and the variance of its column.
 //!
-//! *One Gaussian*, where there are real units: their means, variances and correlations together. The
-//! correlations $R$ are shrunk towards none,
-//!
-//! $$R_\lambda = (1 - \lambda) R + \lambda I, \qquad
-//!   \lambda = \frac{\tfrac1n \bigl(\overline{\lVert z \rVert^4} - \lVert R \rVert_F^2\bigr)}
-//!                  {\lVert R - I \rVert_F^2} \text{ at most } 1,$$
-//!
-//! with $z$ the standardised rows (Ledoit & Wolf 2004): with few rows sample correlations are mostly
-//! noise, and without shrinkage they could not be inverted.
+//! *One Gaussian*, where there are real units: their means, variances and correlations together, shrunk
+//! by as much as makes rows that are left out most probable ([`crate::gaussian`]).
 //!
 //! Both are fitted on training data and stored with a model, so that other rows are scored with the
 //! baseline that knew no more than the model did.
 
 use super::likelihood::weighted_mean;
 use crate::error::Error;
-use crate::exact::cholesky;
+use crate::gaussian::cholesky;
 use crate::machine::{Batch, Layer, LayerId, Machine, State};
 use crate::schema::Feed;
+pub use crate::spread::{MOST_REAL_COLUMNS, Spread};
+use crate::spread::{least_variance, real_layers};
 use crate::units::Storage;
-use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::random::Stream;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows scored at a time.
 const ROWS: usize = 256;
-/// Real columns up to which their correlations are kept: a model file holds one number for each pair.
-pub const MOST_REAL_COLUMNS: usize = 128;
-
-/// What is remembered of real columns besides their means.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub struct Spread {
-    /// The variance of each real column.
-    pub variances: Vec<f64>,
-    /// Shrunk correlations of each real column with those before it; none where there are more than
-    /// [`MOST_REAL_COLUMNS`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub correlations: Vec<f64>,
-    /// $\lambda$.
-    pub shrinkage: f64,
-}
-
-impl Spread {
-    /// Of the real columns of `feed`, which fills the visible layers of `layers`; nothing where there
-    /// are none.
-    pub fn of(layers: &Machine, feed: &Feed<'_>) -> Option<Self> {
-        let real = real_layers(layers);
-        if real.is_empty() {
-            return None;
-        }
-        let (means, variances) = feed.statistics();
-        let visible = layers.visible_layers();
-        let of = |all: &[Vec<f64>]| -> Vec<f64> {
-            let chosen = visible.iter().zip(all).filter(|(l, _)| real.contains(l));
-            chosen.flat_map(|(_, values)| values).copied().collect()
-        };
-        let (means, variances) = (of(&means), of(&variances));
-        let mut spread = Self { variances, ..Self::default() };
-        if spread.variances.len() <= MOST_REAL_COLUMNS {
-            spread.correlate(layers, feed, &means);
-        }
-        Some(spread)
-    }
-
-    /// Shrunk correlations over the rows that have all real columns.
-    fn correlate(&mut self, layers: &Machine, feed: &Feed<'_>, means: &[f64]) {
-        let (d, real) = (means.len(), real_layers(layers));
-        let scale: Vec<f64> = self.variances.iter().map(|v| positive(*v).sqrt().recip()).collect();
-        let (mut sums, mut fourth) = (vec![0.0; d * (d + 1) / 2], 0.0);
-        let (mut total, mut squares) = (0.0, 0.0);
-        let data = feed.data();
-        for start in (0..data.n_rows()).step_by(ROWS) {
-            let batch = feed.batch(start..(start + ROWS).min(data.n_rows()), Stream::new(0));
-            let Ok(x) = batch.to_state(layers) else { return };
-            for row in 0..x.n_rows() {
-                if units_of(layers, &real).any(|(l, unit)| !batch.clamp().holds(l, row, unit)) {
-                    continue;
-                }
-                let values = real.iter().flat_map(|&l| x.row(l, row));
-                let z: Vec<f64> =
-                    values.zip(means).zip(&scale).map(|((x, m), s)| (x - m) * s).collect();
-                let w = data.weight(start + row);
-                for i in 0..d {
-                    let line = &mut sums[i * (i + 1) / 2..];
-                    z[..=i].iter().zip(line).for_each(|(y, sum)| *sum += w * z[i] * y);
-                }
-                fourth += w * dot(&z, &z).powi(2);
-                total += w;
-                squares += w * w;
-            }
-        }
-        if total <= 0.0 {
-            return;
-        }
-        sums.iter_mut().for_each(|s| *s /= total);
-        let pairs = || (0..d).flat_map(|i| (0..i).map(move |j| (i, j)));
-        let at = |i: usize, j: usize| sums[i * (i + 1) / 2 + j];
-        let off: f64 = 2.0 * pairs().map(|(i, j)| at(i, j).powi(2)).sum::<f64>();
-        let diagonal: f64 = (0..d).map(|i| at(i, i).powi(2)).sum();
-        let away: f64 = off + (0..d).map(|i| (at(i, i) - 1.0).powi(2)).sum::<f64>();
-        let noise = (fourth / total - diagonal - off).max(0.0) * squares / (total * total);
-        self.shrinkage = if away > 0.0 { (noise / away).min(1.0) } else { 1.0 };
-        self.correlations = pairs().map(|(i, j)| (1.0 - self.shrinkage) * at(i, j)).collect();
-    }
-}
-
-/// A variance that no machine could undercut: a column that never changes would have any density.
-fn positive(variance: f64) -> f64 {
-    variance.max(PRECISION.end().recip())
-}
-
-/// The visible layers of real units.
-fn real_layers(machine: &Machine) -> Vec<LayerId> {
-    let real = |&l: &LayerId| machine.layer(l).units.storage() == Storage::Reals;
-    machine.visible_layers().into_iter().filter(real).collect()
-}
 
 /// The score of one baseline.
 #[derive(Clone, Debug, PartialEq)]
@@ -283,7 +185,9 @@ impl Fitted {
             if real.contains(&l) {
                 let (own, rest) = variances.split_at(layer.len());
                 variances = rest;
-                layer.own = own.iter().map(|v| positive(*v).recip()).collect();
+                let precisions = own.iter().zip(of_layer);
+                let precisions = precisions.map(|(v, m)| least_variance(*m, *v).recip());
+                layer.own = precisions.collect();
                 layer.bias = layer.bias_of_means(of_layer);
             } else {
                 layer.bias = smoothed_bias(&layer, of_layer, rows as f64);

@@ -2,20 +2,21 @@
 //!
 //! $$\ln p(v) \ge -\langle E\rangle_q + H(q) - \ln Z$$
 //!
-//! for every factorised $q$ over the free units; the gap is $KL(q\,\|\,p(h\mid v))$.
+//! for every factorised $q$ over the free units; the gap is $KL(q\,\|\,p(h\mid v))$. Gaussian units that see
+//! each other are one factor of $q$, with the covariance they have given everything else.
 
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, State, pair_energy};
+use crate::machine::{FreeReals, LayerId, Machine, State, pair_energy};
 use crate::sampling::{self, Clamp};
 use rayon::prelude::*;
 use serde::Serialize;
 
 /// $-\langle E\rangle_q + H(q)$ of each row: the bound without $\ln Z$. The free layers of `x`
-/// hold means, and free Gaussian units have variance $1/\gamma$.
+/// hold means, and free Gaussian units have the covariance $\Lambda^{-1}$.
 ///
 /// # Errors
 ///
-/// If clamp or state do not fit the machine.
+/// If clamp or state do not fit the machine, or Gaussian units have no density.
 pub fn unnormalised(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<f64>, Error> {
     sampling::bounds(machine, clamp, x)
 }
@@ -31,7 +32,8 @@ pub struct Terms {
     pub held_free: f64,
     /// $B = \tfrac12\sum_{j\ne k}\mu_j J_{jk}\mu_k$: among what is free.
     pub free_free: f64,
-    /// $C = -\sum_j [\mu_j\ln\mu_j + (1-\mu_j)\ln(1-\mu_j)]$: the entropy.
+    /// $C = -\sum_j [\mu_j\ln\mu_j + (1-\mu_j)\ln(1-\mu_j)]$: the entropy; of Gaussian units
+    /// $\tfrac12\ln\det 2\pi e\Lambda^{-1}$.
     pub entropy: f64,
     /// $\tfrac12 v^\top L v$: among what is held.
     pub held_held: f64,
@@ -55,6 +57,25 @@ impl Terms {
             own: mean(|t| t.own),
             constant: mean(|t| t.constant),
         }
+    }
+
+    /// Adds what the spread of free Gaussian units around their means adds: their entropy, their own
+    /// energy and what they send each other.
+    fn add_spread(&mut self, machine: &Machine, reals: &FreeReals) {
+        let n = reals.units.len();
+        let variances: Vec<f64> = match reals.density.variances() {
+            Some(variances) => variances.collect(),
+            None => reals.density.covariance().into_iter().step_by(n + 1).collect(),
+        };
+        let own = |(&(l, i), variance): (&(LayerId, usize), &f64)| {
+            let layer = machine.layer(l);
+            0.5 * layer.units.curvature(layer.own()).map_or(0.0, |own| own[i]) * variance
+        };
+        let own: f64 = reals.units.iter().zip(&variances).map(own).sum();
+        self.entropy += reals.density.constant() + 0.5 * n as f64;
+        self.own -= own;
+        // Both together are n/2: the trace of precision times covariance.
+        self.free_free += own - 0.5 * n as f64;
     }
 
     /// The bound without $\ln Z$.
@@ -81,8 +102,11 @@ pub fn terms(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<Terms>, 
             found: format!("layer `{}` is held in part", machine.layer(l).name),
         });
     }
+    // Held in whole layers, so the same in every row.
+    let reals = plain.free_reals(clamp, 1)?;
     let of_row = |row: usize| {
         let mut terms = Terms { constant: -plain.constant(), ..Terms::default() };
+        reals.iter().for_each(|reals| terms.add_spread(&plain, reals));
         for c in plain.couplings() {
             let (a, b) = c.between;
             let energy = pair_energy(&c.weights, x.row(a, row), x.row(b, row));
@@ -95,10 +119,9 @@ pub fn terms(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<Terms>, 
         for l in plain.layer_ids() {
             let (layer, values) = (plain.layer(l), x.row(l, row));
             terms.own -= layer.energy(values);
-            if clamp.holds_layer(l) {
+            if clamp.holds_layer(l) || plain.is_gaussian(l) {
                 continue;
             }
-            terms.own -= layer.units.spread_energy(layer.own());
             let group = layer.units.group();
             for (u, unit) in values.chunks_exact(group).enumerate() {
                 let own = layer.own().piece(u * group..(u + 1) * group);

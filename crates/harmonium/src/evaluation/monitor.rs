@@ -16,34 +16,35 @@
 //! The rows that are looked at are a fixed part of the data, so that the cost stays a few percent
 //! of an epoch and the numbers can be compared over the run.
 
+mod closed_form;
 mod confirm;
+mod looked;
+mod tracked;
 
 pub use confirm::Confirmation;
 pub(crate) use confirm::Confirmed;
 
-use super::tracking::{self, MOST_ROWS, Normaliser, Tracking, Watch};
+use closed_form::ClosedForm;
+use looked::{Looked, alike};
+use tracked::free_energies;
+
+use super::tracking::{Tracking, Watch};
 use super::{bound, likelihood, pseudo};
-use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::exact::{self, Budget};
-use crate::machine::{Batch, LayerId, Machine, State};
-use crate::sampling::{
-    Clamp, ClassSums, Label, MeanField, Sampler, free_layers, posterior_factorises,
-};
-use crate::schema::{Feed, LABELS};
+use crate::machine::{LayerId, Machine, State};
+use crate::sampling::{Clamp, ClassSums, Label, MeanField, Sampler, posterior_factorises};
+use crate::schema::LABELS;
 use crate::training::{Measurement, Metric, MetricName, On, View, Watched};
 use harmonium_data::Dataset;
 use harmonium_kernels::random::Stream;
 use serde_json::Value;
-use std::sync::OnceLock;
 
 /// Share of the training's time for measurements that are not exact.
 const BUDGET: f64 = 0.03;
 /// Rows looked at together.
 const PIECE: usize = 250;
-/// Share of the rows that is looked at after each epoch.
-const SHARE: usize = 60;
-/// But at least this many, if there are.
+/// Rows looked at after each epoch at least, if there are so many.
 const LEAST_ROWS: usize = 100;
 /// Of the rows that are looked at, those whose echo is taken: one in this many, as long as
 /// [`LEAST_ROWS`] remain. An echo says least of all numbers and would cost most.
@@ -76,56 +77,6 @@ impl Metric for Monitor<'_> {
             found.extend(self.measure_likelihood(&watched, epochs.0, sweeps)?);
         }
         Ok(found)
-    }
-}
-
-/// Data that is looked at again and again: checked at the first look.
-struct Looked<'d> {
-    data: &'d Dataset,
-    feed: OnceLock<Feed<'d>>,
-    /// See [`Dataset::log_slopes`].
-    log_slopes: Option<Vec<f64>>,
-}
-
-impl<'d> Looked<'d> {
-    fn new(data: &'d Dataset) -> Self {
-        Self { data, feed: OnceLock::new(), log_slopes: data.log_slopes() }
-    }
-
-    /// Log-densities of rows in the units of the data.
-    fn in_units(&self, rows: &[usize], logs: &mut [f64]) {
-        if let Some(slopes) = &self.log_slopes {
-            logs.iter_mut().zip(rows).for_each(|(log, &row)| *log += slopes[row]);
-        }
-    }
-
-    fn feed(&self, machine: &Machine) -> Result<&Feed<'d>, Error> {
-        if let Some(feed) = self.feed.get() {
-            return Ok(feed);
-        }
-        let feed = Feed::of(machine, self.data)?.filled_but_for_labels()?;
-        Ok(self.feed.get_or_init(|| feed))
-    }
-
-    /// Whether the labels of the rows are unknown, so that they are summed out.
-    fn lacks_labels(&self, machine: &Machine) -> Result<bool, Error> {
-        Ok(self.feed(machine)?.lacks_labels_alone())
-    }
-
-    /// The numbers of the rows that are looked at: every so-many-th.
-    fn chosen(&self) -> Vec<usize> {
-        let n = (self.data.n_rows() / SHARE).max(LEAST_ROWS).min(self.data.n_rows());
-        self.spread(n)
-    }
-
-    /// The numbers of the rows whose likelihood is tracked.
-    fn tracked(&self) -> Vec<usize> {
-        self.spread(self.data.n_rows().min(MOST_ROWS))
-    }
-
-    /// The numbers of `n` rows, evenly over the data.
-    fn spread(&self, n: usize) -> Vec<usize> {
-        (0..n).map(|k| k * self.data.n_rows() / n).collect()
     }
 }
 
@@ -224,79 +175,6 @@ impl<'d> Monitor<'d> {
             found.extend(self.measure_exact(watched.sampler.machine())?);
         }
         Ok(found)
-    }
-
-    /// Whether the likelihood is looked at after this epoch: at the end, and before it as often as that can be paid.
-    fn is_likelihood_due(
-        &self,
-        watched: &Watched<'_>,
-        (epoch, epochs): (u64, u64),
-        sweeps: usize,
-    ) -> bool {
-        let work = (self.train.data.n_rows(), sweeps);
-        self.watch == Watch::Likelihood
-            && (epoch == epochs
-                || self.tracking.is_due(watched.sampler.graph(), (epoch, epochs), work))
-    }
-
-    /// The likelihood of the rows that are tracked, what it rests on, and how the chains compare with
-    /// samples that owe nothing to the training; `epoch` epochs are done, with `sweeps` sweeps between
-    /// updates.
-    ///
-    /// # Errors
-    ///
-    /// If the data does not fit, or memory ends.
-    pub fn measure_likelihood(
-        &mut self,
-        watched: &Watched<'_>,
-        epoch: u64,
-        sweeps: usize,
-    ) -> Result<Vec<Measurement>, Error> {
-        let machine = watched.sampler.machine();
-        let sampler = Sampler::new(machine.clone(), Arithmetic::F32);
-        let means = self.train.feed(machine)?.means().concat();
-        let Some(found) = self.tracking.look(&sampler, &means, watched.chains, epoch)? else {
-            return Ok(Vec::new());
-        };
-        let Normaliser { log_z, std_error, tracked } = found;
-        let one = |name, value, std_error| Measurement { name, value, std_error };
-        let mut all = vec![one(MetricName::LogPartition, log_z, Some(std_error))];
-        for (on, data) in [(On::Train, Some(&self.train)), (On::Valid, self.valid.as_ref())] {
-            let Some(data) = data else { continue };
-            let (logs, is_exact) = row_logs(&sampler, data)?;
-            let name = if is_exact { MetricName::LogLikelihood(on) } else { MetricName::Bound(on) };
-            let (mean, error) = mean_of(&logs);
-            all.push(one(name, mean - log_z, error.map(|e| e.hypot(std_error))));
-        }
-        if let Some(tracked) = tracked {
-            all.push(one(MetricName::LadderSwaps, tracked.least_swaps, None));
-            if let Some(chains) = watched.chains {
-                all.extend(self.compare(&sampler, chains, &tracked.samples, sweeps)?);
-            }
-        }
-        Ok(all)
-    }
-
-    /// The chains of the training against samples of the ladders.
-    fn compare(
-        &self,
-        sampler: &Sampler,
-        chains: &State,
-        samples: &State,
-        sweeps: usize,
-    ) -> Result<Vec<Measurement>, Error> {
-        let before = free_energies(sampler, chains)?;
-        let mut moved = chains.clone();
-        let stream = Stream::new(self.seed).fork(0x6_a2d0).fork(self.tracking.looks());
-        sampler.gibbs(&Clamp::none(), &mut moved, sweeps.max(1), stream)?;
-        let after = free_energies(sampler, &moved)?;
-        let model = free_energies(sampler, samples)?;
-        let lag = tracking::lag(&before, &model);
-        let one = |name, value, std_error| Measurement { name, value, std_error };
-        let correlation = tracking::correlation(&before, &after);
-        let lag = lag.map(|(lag, error)| one(MetricName::ChainsLag, lag, Some(error)));
-        let left = correlation.map(|c| one(MetricName::ChainsAutocorrelation, c, None));
-        Ok(lag.into_iter().chain(left).collect())
     }
 
     /// Everything that is cheap; `chains` are the model's own samples.
@@ -440,124 +318,6 @@ fn trajectory(watched: &Watched<'_>) -> Result<Vec<Measurement>, Error> {
         all.push(one(MetricName::TrajectoryLogPartition, found.log_z, Some(found.std_error)));
     }
     Ok(all)
-}
-
-/// The free energy of each row, the visible units held; for deep machines its variational bound.
-fn free_energies(sampler: &Sampler, x: &State) -> Result<Vec<f64>, Error> {
-    let (machine, mut x) = (sampler.machine(), x.clone());
-    let clamp = Clamp::visible(machine);
-    if let Some(closed) = ClosedForm::of(machine)? {
-        return Ok(closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x));
-    }
-    sampler.infer(&clamp, &mut x, MeanField::default())?;
-    energies(machine, &clamp, &x)
-}
-
-/// The logarithm of the sum over what is free in each row that is tracked, in the units of the data, and whether it
-/// is the sum itself or its variational bound.
-fn row_logs(sampler: &Sampler, data: &Looked<'_>) -> Result<(Vec<f64>, bool), Error> {
-    let machine = sampler.machine();
-    let feed = data.feed(machine)?;
-    // In closed form only where every visible unit is held: labels may be free.
-    let held = !feed.has_holes() && feed.filled().len() == machine.visible_layers().len();
-    let closed = if held { ClosedForm::of(machine)? } else { None };
-    let (mut logs, mut is_exact) = (Vec::new(), true);
-    for rows in data.tracked().chunks(PIECE) {
-        let batch = alike(feed, rows);
-        let (mut x, clamp) = (batch.to_state(machine)?, batch.clamp());
-        if let Some(closed) = &closed {
-            let energies = closed.free_energies(machine, &closed.thetas(sampler, &mut x), &x);
-            logs.extend(energies.into_iter().map(|f| -f));
-        } else if Budget::LOOKED_ROW.affords(exact::log2_terms(machine, clamp, x.n_rows())?) {
-            logs.extend(exact::log_sums(machine, clamp, &x)?);
-        } else {
-            sampler.infer(clamp, &mut x, MeanField::default())?;
-            logs.extend(bound::unnormalised(machine, clamp, &x)?);
-            is_exact &= posterior_factorises(machine, clamp);
-        }
-    }
-    data.in_units(&data.tracked(), &mut logs);
-    Ok((logs, is_exact))
-}
-
-/// Rows as a batch, presented always alike.
-fn alike(feed: &Feed<'_>, rows: &[usize]) -> Batch {
-    feed.batch(rows.iter().copied(), Stream::new(0))
-}
-
-/// A machine whose hidden units are independent given the data, without its offsets: one
-/// product gives posterior, free energy and pseudo-likelihood.
-struct ClosedForm {
-    folded: Machine,
-    hidden: Vec<LayerId>,
-    has_pseudo: bool,
-}
-
-impl ClosedForm {
-    fn of(machine: &Machine) -> Result<Option<Self>, Error> {
-        let clamp = Clamp::visible(machine);
-        let visible = machine.visible_layers();
-        let coupled = |&l: &LayerId| visible.iter().any(|&m| machine.coupled(l, m));
-        if !posterior_factorises(machine, &clamp) || visible.iter().any(coupled) {
-            return Ok(None);
-        }
-        let finite = |&l: &LayerId| machine.layer(l).units.is_finite();
-        Ok(Some(Self {
-            folded: machine.without_offsets()?,
-            hidden: free_layers(machine, &clamp),
-            has_pseudo: visible.iter().all(finite),
-        }))
-    }
-
-    /// $\theta$ of each hidden layer.
-    fn thetas(&self, sampler: &Sampler, x: &mut State) -> Vec<Vec<f64>> {
-        self.hidden.iter().map(|&l| sampler.natural_parameters(x, l)).collect()
-    }
-
-    /// The free energy of each row.
-    fn free_energies(&self, machine: &Machine, thetas: &[Vec<f64>], x: &State) -> Vec<f64> {
-        let of_row = |row: usize| {
-            // With all hidden units at zero only the visible layers have an energy.
-            let visible = machine.visible_layers().into_iter();
-            let own: f64 = visible.map(|l| self.folded.layer(l).energy(x.row(l, row))).sum();
-            let sums = self.hidden.iter().zip(thetas).map(|(&l, theta)| {
-                let layer = self.folded.layer(l);
-                let theta = &theta[row * layer.len()..(row + 1) * layer.len()];
-                layer.units.log_partition(theta, layer.own())
-            });
-            self.folded.constant() + own - sums.sum::<f64>()
-        };
-        (0..x.n_rows()).map(of_row).collect()
-    }
-
-    /// Adds free energies and pseudo-likelihoods of a batch; returns the posterior means.
-    fn look(
-        &self,
-        sampler: &Sampler,
-        batch: &Batch,
-        visit: pseudo::Visit,
-        look: &mut Look,
-    ) -> Result<State, Error> {
-        let machine = sampler.machine();
-        let mut x = batch.to_state(machine)?;
-        let thetas = self.thetas(sampler, &mut x);
-        look.energies.extend(self.free_energies(machine, &thetas, &x));
-        if self.has_pseudo {
-            let logs = pseudo::given_thetas(&self.folded, &self.hidden, &thetas, &x, visit)?;
-            look.pseudo.get_or_insert_default().extend(logs);
-        } else {
-            look.pseudo = None;
-        }
-        for (&l, theta) in self.hidden.iter().zip(thetas) {
-            x.set_means(l, theta, |theta| {
-                let layer = machine.layer(l);
-                for row in theta.chunks_exact_mut(layer.len()) {
-                    layer.units.mean_in_place(row, layer.own());
-                }
-            });
-        }
-        Ok(x)
-    }
 }
 
 impl Look {

@@ -279,7 +279,11 @@ fn annealed(
 ) -> Result<Sums, Error> {
     let machine = sampler.machine();
     let whole = |l: LayerId| clamp.holds_layer(l) || clamp.frees_layer(l);
-    if !machine.layer_ids().all(whole) {
+    // Gaussian units that see each other are one, so that they must be held together too.
+    let alike = |block: &Vec<LayerId>| {
+        block.iter().all(|&l| clamp.holds_layer(l)) || block.iter().all(|&l| clamp.frees_layer(l))
+    };
+    if !machine.layer_ids().all(whole) || !machine.real_blocks().iter().all(alike) {
         return annealed_by_rest(sampler, clamp, means, bounds, first, work);
     }
     let (how, chains) = (How::Annealed, work.chains);
@@ -300,7 +304,7 @@ fn annealed(
     Ok(sums)
 }
 
-/// The same where layers are held in part: the free units of each row are a machine of their own.
+/// The same where layers, or Gaussian units that see each other, are held in part: the free units of each row are a machine of their own.
 fn annealed_by_rest(
     sampler: &Sampler,
     clamp: &Clamp,

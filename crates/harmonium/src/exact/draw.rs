@@ -46,8 +46,8 @@ impl Problem {
         let start = values.len() - self.gaussian.len();
         let mut normals = vec![0.0; self.gaussian.len()];
         stream.normals_into(Site::new(row, 0, self.runs.len()), &mut normals);
-        let drawn = self.gaussian.sample(&position.theta[start..], &normals);
-        values[start..].copy_from_slice(&drawn);
+        values[start..].iter_mut().zip(&normals).for_each(|(u, z)| *u += z);
+        self.gaussian.colour(&mut values[start..]);
         values
     }
 }

@@ -5,8 +5,8 @@
 //! one value. The walk keeps $e^\theta$ of the summed units and multiplies it by precomputed
 //! factors; each chunk starts afresh, which keeps the rounding of the products below $10^{-12}$.
 
-use super::gaussian::Block;
 use super::problem::Problem;
+use crate::gaussian::Block;
 use crate::units::{BitCoordinates, OwnParameters, Storage, log_sum_exp};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::log_product::{group_for, scale_and_log_product};
@@ -51,7 +51,6 @@ pub(super) struct Walker<'a> {
     theta: Vec<f64>,
     /// $e^{\kappa\theta}$ of the pairs.
     exponentials: Vec<f64>,
-    gaussian: Vec<f64>,
 }
 
 /// A state the walk came by.
@@ -215,7 +214,6 @@ impl<'a> Walker<'a> {
             field: problem.field.clone(),
             theta: problem.theta.clone(),
             exponentials: Vec::new(),
-            gaussian: Vec::new(),
         };
         let mut code = chunk;
         for unit in chunks.n_inner..problem.units.len() {
@@ -276,16 +274,16 @@ impl<'a> Walker<'a> {
         log + self.integral()
     }
 
-    fn integral(&mut self) -> f64 {
+    fn integral(&self) -> f64 {
         let block: &Block = &self.tables.problem.gaussian;
-        if block.len() == 0 {
+        if block.is_empty() {
             return 0.0;
         }
         let start = self.theta.len() - block.len();
-        block.log_integral(&self.theta[start..], &mut self.gaussian)
+        block.log_integral(&self.theta[start..])
     }
 
-    /// Means of the summed entries given the enumerated ones.
+    /// Means of the summed entries given the enumerated ones, Gaussian ones in their own coordinates.
     pub(super) fn means_into(&self, out: &mut Vec<f64>) {
         out.clear();
         out.extend_from_slice(&self.theta);
@@ -293,7 +291,5 @@ impl<'a> Walker<'a> {
         for run in problem.runs.iter().filter(|r| r.units.is_finite()) {
             run.units.mean_in_place(&mut out[run.entries.clone()], OwnParameters::NONE);
         }
-        let start = out.len() - problem.gaussian.len();
-        out[start..].copy_from_slice(&self.gaussian);
     }
 }

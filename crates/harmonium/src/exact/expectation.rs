@@ -5,6 +5,7 @@
 
 use super::enumerate::{CHUNK, Cut, Tables};
 use super::problem::{Entry, Problem};
+use crate::gaussian::Block;
 use crate::machine::{Machine, Weights, row_range};
 use crate::moments::{Moments, inside_unit};
 use crate::units::log_sum_exp;
@@ -50,6 +51,7 @@ impl Problem {
             total.merge(part);
         }
         total.normalise();
+        total.colour(&self.gaussian);
         total
     }
 }
@@ -63,7 +65,7 @@ pub(super) struct Expectation {
     s: Vec<f64>,
     ee: Vec<f64>,
     es: Vec<f64>,
-    /// Products of the means of Gaussian entries.
+    /// Products of Gaussian entries: of their means, until their covariance is added.
     gg: Vec<f64>,
     n_gaussian: usize,
     order: Order,
@@ -131,6 +133,25 @@ impl Expectation {
         self.sums().into_iter().flatten().for_each(|x| *x *= factor);
     }
 
+    /// Takes Gaussian entries from coordinates in which they are independent and have unit variance to
+    /// their own, and adds their covariance to their products.
+    fn colour(&mut self, block: &Block) {
+        let (m, g) = (self.s.len(), self.n_gaussian);
+        if g == 0 {
+            return;
+        }
+        block.colour(&mut self.s[m - g..]);
+        self.es.chunks_exact_mut(m).for_each(|row| block.colour(&mut row[m - g..]));
+        // A row and then a column at a time: the matrix is symmetric, so both are rows.
+        for i in 0..if self.gg.is_empty() { 0 } else { g } {
+            self.gg[i * g + i] += 1.0;
+        }
+        for _ in 0..2 {
+            self.gg.chunks_exact_mut(g).for_each(|row| block.colour(row));
+            transpose(&mut self.gg, g);
+        }
+    }
+
     /// Adds `weight` times these moments, in the machine's own (centered) coordinates.
     pub(super) fn add_to(
         &self,
@@ -143,7 +164,7 @@ impl Expectation {
             for (i, entry) in problem.entries[l].iter().enumerate() {
                 out.bias[l][i] += weight * self.mean(*entry);
                 for k in 0..layer.units.own_parameters().len() {
-                    let square = self.product(problem, *entry, *entry);
+                    let square = self.product(*entry, *entry);
                     let term = layer.units.own_of_square(k, -weight, square);
                     out.own[l][k * layer.len() + i] += term;
                 }
@@ -154,7 +175,7 @@ impl Expectation {
             let (mu_a, mu_b) = (&machine.layers()[a].offset, &machine.layers()[b].offset);
             let centered = |i: usize, j: usize| {
                 let (x, y) = (problem.entries[a][i], problem.entries[b][j]);
-                self.product(problem, x, y) - mu_a[i] * self.mean(y) - mu_b[j] * self.mean(x)
+                self.product(x, y) - mu_a[i] * self.mean(y) - mu_b[j] * self.mean(x)
                     + mu_a[i] * mu_b[j]
             };
             match &c.weights {
@@ -190,7 +211,7 @@ impl Expectation {
         }
     }
 
-    fn product(&self, problem: &Problem, x: Entry, y: Entry) -> f64 {
+    fn product(&self, x: Entry, y: Entry) -> f64 {
         let (n, m, g) = (self.e.len(), self.s.len(), self.n_gaussian);
         match (x, y) {
             (Entry::Clamped(x), y) => x * self.mean(y),
@@ -202,8 +223,17 @@ impl Expectation {
             (Entry::Summed(i), Entry::Summed(j)) => {
                 // Only Gaussian entries are summed together with what they see.
                 let (i, j) = (i - (m - g), j - (m - g));
-                self.gg[i * g + j] + problem.gaussian.covariance(i, j)
+                self.gg[i * g + j]
             }
+        }
+    }
+}
+
+/// Exchanges rows and columns of a square matrix; of none, nothing.
+fn transpose(a: &mut [f64], n: usize) {
+    for i in 0..a.len() / n.max(1) {
+        for j in 0..i {
+            a.swap(i * n + j, j * n + i);
         }
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! The layers are split in two: $S$ is summed in closed form and only $E$ is enumerated, so an
 //! RBM costs 2 to the power of its smaller side, a DBM that of its alternate layers, a machine
-//! with lateral couplings what must be. Gaussian layers are always integrated, jointly by a
-//! Cholesky factorisation when they see each other. States are visited in the order of a
+//! with lateral couplings what must be. Gaussian layers are always integrated, jointly where they see
+//! each other ([`crate::gaussian`]). States are visited in the order of a
 //! reflected Gray code, so each differs from the one before in one unit; sums run in f64, in
 //! fixed chunks that are reduced in order.
 //!
@@ -20,7 +20,6 @@ mod draw;
 mod eliminate;
 mod enumerate;
 mod expectation;
-mod gaussian;
 mod problem;
 mod torus;
 mod way;
@@ -32,7 +31,6 @@ pub use conditional::{
     By, Cost, Query, conditional_means, conditional_means_with, conditional_samples,
     conditional_samples_with, cost, log_sums_with,
 };
-pub(crate) use gaussian::cholesky;
 
 use crate::error::Error;
 use crate::machine::{LayerId, Machine, State};
@@ -191,8 +189,7 @@ pub fn gradient(
 /// Whether no two Gaussian units see each other, so that $\sum_x e^{-E(x)}$ exists whatever the
 /// weights are.
 pub fn always_normalises(machine: &Machine) -> bool {
-    let real = |l: LayerId| !machine.layer(l).units.is_finite();
-    machine.couplings().iter().all(|c| !(real(c.between.0) && real(c.between.1)))
+    machine.joining().next().is_none()
 }
 
 /// Whether $\sum_x e^{-E(x)}$ exists: Gaussian units that see each other must leave a positive
@@ -202,9 +199,7 @@ pub fn always_normalises(machine: &Machine) -> bool {
 ///
 /// [`Error::Diverges`] says where the precision fails.
 pub fn check_normalises(machine: &Machine) -> Result<(), Error> {
-    let finite = machine.layer_ids().filter(|&l| machine.layer(l).units.is_finite());
-    let clamp = Clamp::layers(finite);
-    Problem::new(machine, &clamp, &State::zeros(machine, 1)?, 0).map(drop)
+    machine.check_normalises()
 }
 
 /// Every state that agrees with row `row` of `x` on the clamped units: slow, obviously right,

@@ -1,7 +1,7 @@
 //! What is enumerated, what is summed in closed form, and the numbers the walk needs.
 
-use super::gaussian::Block;
 use crate::error::Error;
+use crate::gaussian::Block;
 use crate::machine::{LayerId, Machine, State};
 use crate::sampling::Clamp;
 use crate::units::Units;
@@ -27,7 +27,8 @@ impl Split {
             free.iter().partition(|&&l| !machine.layer(l).units.is_finite());
         let seen = machine.layers_seen();
         let sees_sum = |l: LayerId| seen[l.0].iter().any(|m| *m == l || gaussian.contains(m));
-        let candidates: Vec<LayerId> = discrete.iter().copied().filter(|&l| !sees_sum(l)).collect();
+        let candidates = discrete.iter().filter(|&&l| !sees_sum(l)).map(|&l| vec![l]);
+        let candidates: Vec<Vec<LayerId>> = candidates.collect();
         let total: f64 = discrete.iter().map(|&l| bits(l)).sum();
         let (best, saved) = machine.heaviest_uncoupled(&candidates, bits);
         Self { summed: [gaussian, best].concat(), log2_terms: total - saved }
@@ -72,9 +73,10 @@ pub(super) struct Problem {
     pub(super) field: Vec<f64>,
     /// Couplings between enumerated entries, row-major and symmetric.
     pub(super) inner: Vec<f64>,
-    /// $\theta$ of the summed entries there.
+    /// $\theta$ of the summed entries there; of Gaussian ones $L^{-1}\theta$, in which they are
+    /// independent and have unit variance.
     pub(super) theta: Vec<f64>,
-    /// Couplings from enumerated to summed entries, row-major.
+    /// Couplings from enumerated to summed entries, row-major; in the same coordinates.
     pub(super) outer: Vec<f64>,
     pub(super) runs: Vec<Run>,
     /// The Gaussian entries, which come last.
@@ -215,7 +217,11 @@ impl Problem {
                 _ => {}
             });
         }
-        self.gaussian = Block::new(&precision, &pairs)?;
+        self.gaussian = Block::coupled(&precision, &pairs)?;
+        self.gaussian.whiten(&mut self.theta[discrete..]);
+        for row in self.outer.chunks_exact_mut(m.max(1)) {
+            self.gaussian.whiten(&mut row[discrete..]);
+        }
         Ok(())
     }
 }

@@ -113,6 +113,18 @@ pub(super) fn mean_field(evidence: &Evidence) -> Option<Finding> {
     Some(Finding::new(Level::Warning, what, remedies))
 }
 
+/// Real columns whose noise would shrink or grow beyond all that the data says.
+pub(super) fn precisions(evidence: &Evidence) -> Option<Finding> {
+    let (n, of) = evidence.at_bounds.filter(|(n, _)| *n > 0)?;
+    let what = format!(
+        "The precision of {n} of {of} real columns is at the end of its range, a hundredth or ten thousand times where it started: \
+         such a column hardly varies given the others, or a few rows are learned by heart."
+    );
+    let remedies =
+        [Remedy::FewerHidden, Remedy::RaiseL2(raised(evidence.plan.l2)), slower(evidence)];
+    Some(Finding::new(Level::Warning, what, remedies))
+}
+
 /// Weights that hardly left their start, or that grew out of hand.
 pub(super) fn weights(evidence: &Evidence) -> Option<Finding> {
     let judged = evidence.weights.iter().filter(|w| !w.values.is_empty()).map(|w| {

@@ -52,6 +52,8 @@ pub struct Evidence {
     pub two_sample: Option<TwoSample>,
     /// By how much it is better than a model without couplings.
     pub gain: Option<Gain>,
+    /// How many real columns have a precision at the end of its range, and how many there are.
+    pub at_bounds: Option<(usize, usize)>,
 }
 
 impl Evidence {
@@ -140,6 +142,7 @@ pub fn findings(evidence: &Evidence) -> Vec<Finding> {
         samples::samples,
         health::mean_field,
         health::weights,
+        health::precisions,
         score::missing,
     ];
     let mut found: Vec<Finding> = rules.iter().filter_map(|rule| rule(evidence)).collect();

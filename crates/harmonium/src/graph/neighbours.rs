@@ -77,10 +77,12 @@ impl Neighbours {
 
 impl Machine {
     /// Blocks of units of layer `l` that are updated together, in the order of a sweep: all of
-    /// them where nothing couples them, the colours of a sparse lateral coupling, or one by one.
+    /// them where nothing couples them or they are Gaussian, the colours of a sparse lateral coupling, or
+    /// one by one.
     pub fn unit_blocks(&self, l: LayerId) -> Vec<Vec<usize>> {
         let (units, n_units) = (self.layer(l).units, self.layer(l).n_units());
         let lateral = self.couplings().iter().find(|c| c.between == (l, l));
+        let lateral = lateral.filter(|c| !self.joins_reals(c));
         match lateral.map(|c| &c.weights) {
             None | Some(Weights::Between(_)) => vec![(0..n_units).collect()],
             Some(Weights::Lateral(_)) => (0..n_units).map(|u| vec![u]).collect(),

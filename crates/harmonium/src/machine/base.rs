@@ -5,10 +5,13 @@
 //! The energy is linear in the parameters, so tempering interpolates them and leaves the offsets
 //! where they are. One definition serves annealed importance sampling, parallel tempering and
 //! tempered learning on every graph.
+//!
+//! What units own and what Gaussian units send each other is the same in both, so the precision
+//! $\Lambda$ of real units does not depend on $\beta$: a base of coupled Gaussian units is one Gaussian,
+//! which is as easy to sample and to normalise as independent units are, and much nearer to the machine.
 
-use super::{Layer, LayerId, Machine, State, own_energy};
+use super::{Layer, LayerId, Machine, State, add_input, own_energy, pair_energy};
 use crate::error::Error;
-use crate::units::OwnParameters;
 
 /// Where the natural parameters of a base end. A unit that never moves at $\beta = 0$ has to be
 /// woken by the couplings later, which costs more than it saves.
@@ -17,13 +20,12 @@ const STRONGEST: f64 = 5.0;
 /// Passes over the hidden layers when they settle at the means of the visible ones.
 const SETTLING: usize = 3;
 
-/// A machine without couplings over the same layers: the end of the ladder where sampling and
-/// normalising are easy.
+/// A machine over the same layers in which Gaussian units alone see each other: the end of the ladder
+/// where sampling and normalising are easy. It has biases of its own, without offsets; what units own
+/// and how Gaussian units are coupled is the machine's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Base {
     pub(crate) bias: Vec<Vec<f64>>,
-    /// The own parameters of each layer's units.
-    pub(crate) own: Vec<Vec<f64>>,
     /// How many rows have biases of their own, one row after the other; `None` if all share them.
     n_rows: Option<usize>,
 }
@@ -35,9 +37,13 @@ impl Base {
         Self::of(machine, |layer| vec![0.0; layer.len()])
     }
 
-    /// The machine's own biases at its offsets: what it would be without couplings.
+    /// The machine's own biases at its offsets: what it would be without couplings, but for those
+    /// between Gaussian units.
     pub fn of_biases(machine: &Machine) -> Self {
-        Self::of(machine, |layer| layer.bias.clone())
+        let mut base = Self::of(machine, |layer| layer.bias.clone());
+        let offsets: Vec<&[f64]> = machine.layers().iter().map(|l| &l.offset[..]).collect();
+        machine.take_joined(&offsets, &mut base.bias);
+        base
     }
 
     /// Each unit as it would be if all others stood in the middle of their range: the biases in
@@ -79,9 +85,9 @@ impl Base {
             let expected = layers.iter().map(Layer::len).sum();
             return Err(Error::Shape { what, expected, found });
         }
-        let bias = layers.iter().zip(means).map(|(l, m)| l.bias_of_means(m)).collect();
-        let own = layers.iter().map(|l| l.own.clone()).collect();
-        Ok(Self { bias, own, n_rows: None })
+        let mut bias: Vec<_> = layers.iter().zip(means).map(|(l, m)| l.bias_of_means(m)).collect();
+        machine.take_joined(means, &mut bias);
+        Ok(Self { bias, n_rows: None })
     }
 
     /// Visible units with the given means, one for each entry of the visible layers in their order,
@@ -123,19 +129,32 @@ impl Base {
             layer.units.mean_in_place(&mut theta, layer.own());
             x.set_row(l, 0, &theta)?;
         }
+        // Gaussian units that see each other have these means together.
+        for &l in machine.real_blocks().iter().flatten() {
+            base.bias[l.0] = machine.layer(l).bias_of_means(x.row(l, 0));
+        }
+        let means: Vec<&[f64]> = machine.layer_ids().map(|l| x.row(l, 0)).collect();
+        machine.take_joined(&means, &mut base.bias);
         Ok(base)
     }
 
     /// For each row of `x` the independent units that have its values as means: where annealing
     /// towards a posterior starts, from what mean field found.
     pub(crate) fn of_rows(machine: &Machine, x: &State) -> Self {
-        let mut base = Self::uniform(machine);
-        for l in machine.layer_ids() {
-            let rows = x.layer(l).chunks_exact(machine.layer(l).len());
-            base.bias[l.0] = rows.flat_map(|m| machine.layer(l).bias_of_means(m)).collect();
+        let mut bias: Vec<Vec<f64>> = vec![Vec::new(); machine.layers().len()];
+        for row in 0..x.n_rows() {
+            let means: Vec<&[f64]> = machine.layer_ids().map(|l| x.row(l, row)).collect();
+            let layers = machine.layers().iter().zip(&means);
+            let mut fields: Vec<Vec<f64>> = layers.map(|(l, m)| l.bias_of_means(m)).collect();
+            machine.take_joined(&means, &mut fields);
+            bias.iter_mut().zip(&fields).for_each(|(all, field)| all.extend_from_slice(field));
         }
-        base.n_rows = Some(x.n_rows());
-        base
+        Self { bias, n_rows: Some(x.n_rows()) }
+    }
+
+    /// Biases as they were stored, one for each entry of each layer.
+    pub(crate) fn from_biases(bias: Vec<Vec<f64>>) -> Self {
+        Self { bias, n_rows: None }
     }
 
     /// Whether rows have biases of their own.
@@ -152,29 +171,50 @@ impl Base {
     }
 
     fn of(machine: &Machine, bias: impl Fn(&Layer) -> Vec<f64>) -> Self {
-        let layers = machine.layers();
-        Self {
-            bias: layers.iter().map(bias).collect(),
-            own: layers.iter().map(|l| l.own.clone()).collect(),
-            n_rows: None,
-        }
+        Self { bias: machine.layers().iter().map(bias).collect(), n_rows: None }
     }
 
-    /// $\ln Z$ of the base, in closed form.
+    /// $\ln Z$ of the base, in closed form; infinite where Gaussian units have no density.
     pub fn log_partition(&self, machine: &Machine) -> f64 {
-        let pairs = self.bias.iter().zip(&self.own);
-        let layers = machine.layers().iter().zip(pairs);
-        layers.map(|(l, (b, own))| l.units.log_partition(b, OwnParameters::new(own, l.len()))).sum()
+        self.log_partition_of(machine, &machine.layer_ids().collect::<Vec<_>>(), 0)
+    }
+
+    /// The same of some of its layers, in one row. Gaussian layers that see each other are among them
+    /// together or not at all.
+    pub(crate) fn log_partition_of(
+        &self,
+        machine: &Machine,
+        layers: &[LayerId],
+        row: usize,
+    ) -> f64 {
+        let joined = machine.real_blocks();
+        let alone = layers.iter().filter(|l| !joined.iter().flatten().any(|m| m == *l));
+        let alone = alone.map(|&l| {
+            let layer = machine.layer(l);
+            layer.units.log_partition(self.bias_in(l, row), layer.own())
+        });
+        let together = joined.iter().filter(|block| block.iter().all(|l| layers.contains(l)));
+        let together = together.map(|block| {
+            let Ok(density) = machine.block_of(block) else { return f64::INFINITY };
+            let fields = block.iter().flat_map(|&l| self.bias_in(l, row));
+            let mut fields: Vec<f64> = fields.copied().collect();
+            density.whiten(&mut fields);
+            density.log_integral(&fields)
+        });
+        alone.sum::<f64>() + together.sum::<f64>()
     }
 
     /// $E_\text{base}(x)$ of one row.
     pub(crate) fn energy_of_row(&self, machine: &Machine, x: &State, row: usize) -> f64 {
         let energy = |l: LayerId| {
-            let (bias, own) =
-                (self.bias_in(l, row), OwnParameters::new(&self.own[l.0], x.layers[l.0].len));
-            own_energy(machine.layer(l).units, bias, own, x.row(l, row))
+            let layer = machine.layer(l);
+            own_energy(layer.units, self.bias_in(l, row), layer.own(), x.row(l, row))
         };
-        machine.layer_ids().map(energy).sum()
+        let joined = machine.joining().map(|c| {
+            let (a, b) = c.between;
+            pair_energy(&c.weights, x.row(a, row), x.row(b, row))
+        });
+        machine.layer_ids().map(energy).sum::<f64>() - joined.sum::<f64>()
     }
 }
 
@@ -198,15 +238,26 @@ impl Machine {
         }
         let mut machine = self.clone();
         machine.constant *= beta;
-        let mix = |own: &mut [f64], base: &[f64]| {
-            own.iter_mut().zip(base).for_each(|(x, b)| *x = (1.0 - beta) * b + beta * *x);
-        };
-        for (l, layer) in machine.layers.iter_mut().enumerate() {
-            mix(&mut layer.bias, &base.bias[l]);
-            mix(&mut layer.own, &base.own[l]);
+        for (layer, base) in machine.layers.iter_mut().zip(&base.bias) {
+            let biases = layer.bias.iter_mut().zip(base);
+            biases.for_each(|(x, b)| *x = (1.0 - beta) * b + beta * *x);
         }
-        for c in &mut machine.couplings {
-            c.weights.entries_mut().iter_mut().for_each(|w| *w *= beta);
+        for (c, tempered) in self.couplings.iter().zip(&mut machine.couplings) {
+            if !self.joins_reals(c) {
+                tempered.weights.entries_mut().iter_mut().for_each(|w| *w *= beta);
+                continue;
+            }
+            // The base has no offsets: what they add to the coupling is tempered alone.
+            let (a, b) = c.between;
+            let offsets = [a, b].map(|l| -> Vec<f64> {
+                self.layer(l).offset.iter().map(|x| (1.0 - beta) * x).collect()
+            });
+            add_input(c, a, &offsets[1], &mut machine.layers[a.0].bias);
+            if a != b {
+                add_input(c, b, &offsets[0], &mut machine.layers[b.0].bias);
+            }
+            let constant = pair_energy(&c.weights, &self.layer(a).offset, &self.layer(b).offset);
+            machine.constant += (1.0 - beta) * constant;
         }
         Ok(machine)
     }

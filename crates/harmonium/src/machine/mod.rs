@@ -15,6 +15,7 @@ mod coupling;
 mod given;
 mod layer;
 mod memory;
+mod reals;
 mod rewrite;
 mod schedule;
 mod state;
@@ -30,6 +31,7 @@ pub use state::State;
 pub(crate) use coupling::row_range;
 pub(crate) use layer::own_energy;
 pub(crate) use memory::{MOST_STEPS, check_memory, filled, fits_memory, share_of_memory};
+pub(crate) use reals::FreeReals;
 pub(crate) use state::{LayerState, Meaning};
 
 use crate::error::Error;

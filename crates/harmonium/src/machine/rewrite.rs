@@ -66,7 +66,7 @@ impl Machine {
     /// # Errors
     ///
     /// Never for a machine that was built: zero offsets always fit.
-    pub(crate) fn without_offsets(&self) -> Result<Self, Error> {
+    pub fn without_offsets(&self) -> Result<Self, Error> {
         let mut machine = self.clone();
         let zeros: Vec<Vec<f64>> = self.layers.iter().map(|l| vec![0.0; l.len()]).collect();
         machine.recenter(&zeros)?;

@@ -9,20 +9,28 @@ impl Machine {
     /// A greedy colouring of the graph of layers. Layers are taken neighbour after neighbour,
     /// which gives two blocks to every graph that admits two (so to every chain and tree),
     /// however its layers are numbered. A lateral coupling does not split a layer here: its units
-    /// are visited one by one inside the block, or colour by colour if it is sparse.
+    /// are visited one by one inside the block, or colour by colour if it is sparse. Gaussian layers
+    /// that see each other stand together in one block, because they are drawn jointly.
     pub fn schedule(&self) -> Vec<Vec<LayerId>> {
-        let seen = self.layers_seen();
+        let (seen, joined) = (self.layers_seen(), self.real_blocks());
         let mut blocks: Vec<Vec<LayerId>> = Vec::new();
         let mut block_of: Vec<Option<usize>> = vec![None; seen.len()];
         for l in connected_order(&seen) {
-            let taken: BTreeSet<usize> = seen[l.0].iter().filter_map(|m| block_of[m.0]).collect();
+            if block_of[l.0].is_some() {
+                continue;
+            }
+            let alone = [l];
+            let together = joined.iter().find(|block| block.contains(&l));
+            let together = together.map_or(&alone[..], Vec::as_slice);
+            let neighbours = together.iter().flat_map(|l| &seen[l.0]);
+            let taken: BTreeSet<usize> = neighbours.filter_map(|m| block_of[m.0]).collect();
             // The first number that is not taken.
             let block = taken.iter().enumerate().take_while(|&(i, &b)| i == b).count();
             if block == blocks.len() {
                 blocks.push(Vec::new());
             }
-            blocks[block].push(l);
-            block_of[l.0] = Some(block);
+            blocks[block].extend_from_slice(together);
+            together.iter().for_each(|l| block_of[l.0] = Some(block));
         }
         blocks
     }
@@ -42,25 +50,27 @@ impl Machine {
     }
 
     /// The set of candidates that do not see each other with the largest sum of `weight`: by trying
-    /// all sets of few layers, else by taking heavy layers first.
+    /// all sets of few candidates, else by taking heavy ones first. A candidate is a layer, or several
+    /// that go together.
     pub(crate) fn heaviest_uncoupled(
         &self,
-        candidates: &[LayerId],
+        candidates: &[Vec<LayerId>],
         weight: impl Fn(LayerId) -> f64,
     ) -> (Vec<LayerId>, f64) {
         const TRY_ALL: usize = 14;
-        let independent = |set: &[LayerId], l: LayerId| set.iter().all(|&m| !self.coupled(l, m));
+        let weight = |layers: &[LayerId]| layers.iter().map(|&l| weight(l)).sum::<f64>();
+        let apart = |these: &[LayerId], l: LayerId| these.iter().all(|&m| !self.coupled(l, m));
         let mut best: (Vec<LayerId>, f64) = (Vec::new(), 0.0);
         if candidates.len() <= TRY_ALL {
             for mask in 0..1_usize << candidates.len() {
                 let chosen = (0..candidates.len()).filter(|i| mask >> i & 1 == 1);
-                let mut set = Vec::new();
-                if chosen.map(|i| candidates[i]).all(|l| {
-                    let fits = independent(&set, l);
-                    set.push(l);
+                let mut set: Vec<LayerId> = Vec::new();
+                if chosen.map(|i| &candidates[i]).all(|layers| {
+                    let fits = layers.iter().all(|&l| apart(&set, l));
+                    set.extend_from_slice(layers);
                     fits
                 }) {
-                    let sum = set.iter().map(|&l| weight(l)).sum();
+                    let sum = weight(&set);
                     if sum > best.1 {
                         best = (set, sum);
                     }
@@ -68,15 +78,15 @@ impl Machine {
             }
         } else {
             let seen = self.layers_seen();
-            let mut sorted: Vec<(f64, LayerId)> =
-                candidates.iter().map(|&l| (weight(l), l)).collect();
+            let mut sorted: Vec<(f64, &Vec<LayerId>)> =
+                candidates.iter().map(|layers| (weight(layers), layers)).collect();
             sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
             let mut barred = vec![false; seen.len()];
-            for (weight, l) in sorted {
-                if !barred[l.0] {
+            for (weight, layers) in sorted {
+                if !layers.iter().any(|l| barred[l.0]) {
                     best.1 += weight;
-                    best.0.push(l);
-                    seen[l.0].iter().for_each(|m| barred[m.0] = true);
+                    best.0.extend_from_slice(layers);
+                    layers.iter().flat_map(|l| &seen[l.0]).for_each(|m| barred[m.0] = true);
                 }
             }
         }

@@ -34,8 +34,8 @@ const ROWS: usize = 64;
 const FIRST_SWEEPS: usize = 128;
 /// Sweeps that are averaged at most.
 const MOST_SWEEPS: usize = 8192;
-/// The standard error that is sought, in units of the range of a unit, or of the standard deviation of
-/// a real one.
+/// The standard error that is sought, in units of the range of a unit, or for a real one of the standard deviation
+/// of its column in the training data, where that is known, else of its own given the rest.
 pub const ERROR_SOUGHT: f64 = 0.01;
 
 /// Means of the visible units of some rows.
@@ -46,8 +46,29 @@ pub(super) struct Averages {
     pub(super) errors: Vec<Vec<f64>>,
     /// The largest $\hat R$ among cells whose error is larger than the one sought.
     pub(super) r_hat: Option<f64>,
+    /// Samples of the same chains, as many for each row as were asked for: visible layers side by side.
+    pub(super) draws: Vec<Vec<Vec<f64>>>,
     /// The most sweeps that were averaged.
     pub(super) sweeps: usize,
+}
+
+/// Samples of each row, entry by entry.
+type Draws = Vec<Vec<Vec<f64>>>;
+
+/// How much is asked of the chains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Sweeps to average, if they are asked for.
+    pub(super) sweeps: Option<usize>,
+    /// Samples to keep for each row.
+    pub(super) draws: usize,
+}
+
+impl Wanted {
+    /// Most samples that chains of these sweeps have.
+    pub(super) fn most_draws(sweeps: Option<usize>) -> usize {
+        CHAINS.saturating_mul(sweeps.unwrap_or(FIRST_SWEEPS))
+    }
 }
 
 impl Averages {
@@ -57,16 +78,17 @@ impl Averages {
     }
 }
 
-/// Averages the rows `rows` of what is given; over exactly `sweeps` sweeps if they are asked for.
+/// Averages the rows `rows` of what is given.
 pub(super) fn average(
     sampler: &Sampler,
     given: &Given<'_>,
     rows: &[usize],
-    sweeps: Option<usize>,
+    wanted: Wanted,
     stream: Stream,
     listener: &mut dyn Listener,
 ) -> Result<Averages, Error> {
-    let mut all = Averages { means: Vec::new(), errors: Vec::new(), r_hat: None, sweeps: 0 };
+    let (means, errors, draws) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Averages { means, errors, draws, r_hat: None, sweeps: 0 };
     for piece in pieces(rows.len(), ROWS) {
         let (done, some) = (piece.start, &rows[piece]);
         let mut tell = |share: f64| {
@@ -75,9 +97,10 @@ pub(super) fn average(
             tell(listener, "completing", at as u64, 100 * rows.len() as u64)
         };
         let mut piece = Piece::new(sampler, given, some, stream.fork(done as u64))?;
-        let found = piece.run(sweeps, &mut tell)?;
+        let found = piece.run(wanted, &mut tell)?;
         all.means.extend(found.means);
         all.errors.extend(found.errors);
+        all.draws.extend(found.draws);
         all.r_hat = if found.r_hat > all.r_hat { found.r_hat } else { all.r_hat };
         all.sweeps = all.sweeps.max(found.sweeps);
     }
@@ -88,6 +111,8 @@ pub(super) fn average(
 struct Piece<'a> {
     sampler: &'a Sampler,
     visible: Vec<LayerId>,
+    /// What an error of each visible entry is measured in.
+    scales: Vec<f64>,
     x: State,
     clamp: Clamp,
     stream: Stream,
@@ -116,20 +141,21 @@ impl<'a> Piece<'a> {
         let (x, clamp) = given.start(&of, |chain| chain % 2 == 1, stream)?;
         let visible = sampler.machine().visible_layers();
         let open = (0..rows.len()).collect();
-        Ok(Self { sampler, visible, x, clamp, stream, done: 0, open })
+        let scales = scales(sampler.machine(), given.deviations());
+        Ok(Self { sampler, visible, scales, x, clamp, stream, done: 0, open })
     }
 
     fn run(
         &mut self,
-        sweeps: Option<usize>,
+        wanted: Wanted,
         tell: &mut dyn FnMut(f64) -> Result<(), Error>,
     ) -> Result<Averages, Error> {
-        let machine = self.sampler.machine();
-        let scales = scales(machine);
+        let (sweeps, scales) = (wanted.sweeps, self.scales.clone());
         let n = self.open.len();
         let mut found = Averages {
             means: vec![Vec::new(); n],
             errors: vec![Vec::new(); n],
+            draws: vec![Vec::new(); n],
             r_hat: None,
             sweeps: 0,
         };
@@ -137,7 +163,7 @@ impl<'a> Piece<'a> {
         let most = (window + 1).max(if sweeps.is_some() { window } else { 2 * MOST_SWEEPS });
         self.settle(window, most, tell)?;
         loop {
-            let cells = self.window(window, most, tell)?;
+            let (cells, mut draws) = self.window(window, wanted.draws, most, tell)?;
             found.sweeps = window;
             let last = sweeps.is_some() || window >= MOST_SWEEPS;
             let mut open = Vec::new();
@@ -153,6 +179,7 @@ impl<'a> Piece<'a> {
                 found.r_hat = if worst > found.r_hat { worst } else { found.r_hat };
                 found.means[self.open[k]] = cells.iter().map(|c| c.mean).collect();
                 found.errors[self.open[k]] = cells.iter().map(|c| c.error).collect();
+                found.draws[self.open[k]] = std::mem::take(&mut draws[k]);
             }
             if open.is_empty() {
                 return Ok(found);
@@ -190,20 +217,28 @@ impl<'a> Piece<'a> {
         (0..sweeps).try_for_each(|_| self.sweep(most, tell))
     }
 
-    /// Averages over `window` sweeps: the cells of all open rows, one row after the other.
+    /// Averages over `window` sweeps: the cells of all open rows, one row after the other, and `draws` samples of each
+    /// row, spread evenly over the window.
     fn window(
         &mut self,
         window: usize,
+        draws: usize,
         most: usize,
         tell: &mut dyn FnMut(f64) -> Result<(), Error>,
-    ) -> Result<Vec<Cell>, Error> {
-        let scales = scales(self.sampler.machine());
+    ) -> Result<(Vec<Cell>, Draws), Error> {
+        let scales = self.scales.clone();
         let n_columns = scales.len();
+        let mut drawn = vec![Vec::with_capacity(draws); self.open.len()];
         // Sums and squares of both halves of each chain.
         let mut sums = vec![[[0.0_f64; 2]; 2]; self.x.n_rows() * n_columns];
         let mut counts = [0.0_f64; 2];
         for sweep in 0..window {
             self.sweep(most, tell)?;
+            // Of each chain this many samples, at evenly spaced sweeps.
+            let of_chain = draws.div_ceil(CHAINS);
+            if (sweep + 1) * of_chain / window > sweep * of_chain / window {
+                self.keep_draws(draws, &mut drawn);
+            }
             let half = usize::from(sweep >= window / 2);
             counts[half] += 1.0;
             let mut start = 0;
@@ -230,7 +265,18 @@ impl<'a> Piece<'a> {
             }
         }
         self.mark_held(&mut cells, n_columns);
-        Ok(cells)
+        Ok((cells, drawn))
+    }
+
+    /// Adds the states of the chains of each row to its samples, until there are enough.
+    fn keep_draws(&self, draws: usize, drawn: &mut [Vec<Vec<f64>>]) {
+        for (k, drawn) in drawn.iter_mut().enumerate() {
+            let missing = draws.saturating_sub(drawn.len());
+            for chain in (k * CHAINS..(k + 1) * CHAINS).take(missing) {
+                let layers = self.visible.iter();
+                drawn.push(layers.flat_map(|&l| self.x.row(l, chain)).copied().collect());
+            }
+        }
     }
 
     /// Held units stand where they stand.
@@ -281,11 +327,15 @@ impl Cell {
     }
 }
 
-/// What an error of each visible entry is measured in.
-fn scales(machine: &Machine) -> Vec<f64> {
+/// What an error of each visible entry is measured in; `deviations` are those of real columns.
+fn scales(machine: &Machine, deviations: Option<Vec<f64>>) -> Vec<f64> {
+    let mut deviations = deviations.into_iter().flatten();
     let of = |&l: &LayerId| {
         let layer = machine.layer(l);
-        let real = |i: usize| layer.own.get(i).map_or(1.0, |precision| precision.powf(-0.5));
+        let mut real = |i: usize| {
+            let own = || layer.own.get(i).map_or(1.0, |precision| precision.powf(-0.5));
+            deviations.next().filter(|d| *d > 0.0).unwrap_or_else(own)
+        };
         let scale = |i| layer.units.bit_coordinates().map_or_else(|| real(i), |c| c.scale);
         (0..layer.len()).map(scale).collect::<Vec<f64>>()
     };

@@ -6,7 +6,7 @@
 //! equal are looked at once and get the same answer.
 //! Where nothing but the labels is missing, they get $p(y \mid v)$ by [`Model::classify`].
 
-use super::averages::{Averages, ERROR_SOUGHT, average};
+use super::averages::{Averages, ERROR_SOUGHT, Wanted, average};
 use super::classify::{ClassMethod, Classifying};
 use super::given::Given;
 use super::sample::{Found, array};
@@ -15,7 +15,7 @@ use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::verdict::{R_HAT_OF_SAMPLES, Verdict};
 use crate::exact::{self, Budget, Query};
-use crate::machine::{Clamp, LayerId, MOST_STEPS, Machine, State};
+use crate::machine::{Clamp, LayerId, MOST_STEPS, Machine, State, check_memory};
 use crate::models::Body;
 use crate::progress::{Listener, Silent};
 use crate::random::Stream;
@@ -52,6 +52,8 @@ pub struct Completing {
     /// Sweeps to average over, after as many to settle; by default as many as the error takes, up to a
     /// limit.
     pub sweeps: Option<usize>,
+    /// Samples of each row beside the means: what might stand in its missing cells.
+    pub draws: usize,
     /// The root of all randomness.
     pub seed: u64,
     /// The arithmetic of the chains; by default single precision.
@@ -61,6 +63,11 @@ pub struct Completing {
 impl Completing {
     /// Whether every setting is in its range.
     fn check(&self) -> Result<(), Error> {
+        let (draws, most) = (self.draws, Wanted::most_draws(self.sweeps));
+        if draws > most {
+            let (value, range) = (draws.to_string(), "at most 8 for each sweep, 1024 by default");
+            return Err(Error::Setting { name: "draws", value, range });
+        }
         if let Some(sweeps) = self.sweeps.filter(|s| !(1..=MOST_STEPS).contains(s)) {
             let value = sweeps.to_string();
             return Err(Error::Setting { name: "sweeps", value, range: "from 1 to 10^15" });
@@ -77,6 +84,9 @@ pub struct Completed {
     /// The standard error of each value: 0 for what was observed or is exact, NaN where it is not
     /// known. A value ± 1.96 of it holds the exact mean in 95 % of the cases.
     pub errors: Array2<f64>,
+    /// The same rows with their missing values drawn, as many for each row as were asked for, one row after the
+    /// other. They are those of the chains behind the means, or independent where the means are exact.
+    pub draws: Array2<f64>,
     /// Units that were missing.
     pub n_missing: usize,
     /// What the classes are called whose probabilities stand behind the columns of the data, where nothing
@@ -140,7 +150,10 @@ impl Model {
     ) -> Result<Completed, Error> {
         completing.check()?;
         match &self.body {
-            _ if observed.is_none() && self.lacks_labels_alone(data)? => {
+            _ if observed.is_none()
+                && completing.draws == 0
+                && self.lacks_labels_alone(data)? =>
+            {
                 self.label(data, completing.seed, listener)
             }
             Body::Machine(_) => self.given(data, observed)?.complete(completing, listener),
@@ -213,6 +226,7 @@ impl Model {
         Ok(Completed {
             values: array(n_rows, n_columns, values),
             errors: all_errors,
+            draws: Array2::zeros((0, n_columns)),
             n_missing: n_rows,
             classes: Some(found.classes),
             method,
@@ -238,26 +252,39 @@ impl Given<'_> {
         completing.check()?;
         let (held, clamp) = self.held()?;
         let machine = self.model.top()?;
-        let sets = exact::equal_rows(machine, &clamp, &held);
+        // Rows that are equal have means in common, and samples of their own.
+        let sets = match completing.draws {
+            0 => exact::equal_rows(machine, &clamp, &held),
+            _ => (0..held.n_rows()).map(|row| vec![row]).collect(),
+        };
         let firsts: Vec<usize> = sets.iter().map(|rows| rows[0]).collect();
         let (exactly, by_chains) = split(machine, (&held, &clamp), &firsts, completing)?;
-        let mut rows = Rows::new(machine, &held);
+        let mut rows = Rows::new(machine, &held, completing.draws)?;
+        let stream = Stream::new(completing.seed);
         if !exactly.is_empty() {
             let (x, clamp) = (held.select_rows(&exactly), clamp.select_rows(&exactly));
             let means = exact::conditional_means_with(machine, &clamp, &x, listener)?;
             for (k, &row) in exactly.iter().enumerate() {
                 rows.put(row, visible_row(machine, &means, k), None);
             }
+            if completing.draws > 0 {
+                let (n, own) = (completing.draws, stream.fork(5));
+                let drawn = exact::conditional_samples_with(machine, &clamp, &x, n, own, listener)?;
+                for (k, &row) in exactly.iter().enumerate() {
+                    let of_row = (k * n..(k + 1) * n).map(|d| visible_row(machine, &drawn, d));
+                    rows.put_draws(row, of_row.collect());
+                }
+            }
         }
         let mut found = None;
         if !by_chains.is_empty() {
             let arithmetic = arithmetic(completing.arithmetic, Arithmetic::F32);
             let sampler = Sampler::new(machine.clone(), arithmetic);
-            let stream = Stream::new(completing.seed);
-            let averages =
-                average(&sampler, self, &by_chains, completing.sweeps, stream, listener)?;
+            let wanted = Wanted { sweeps: completing.sweeps, draws: completing.draws };
+            let mut averages = average(&sampler, self, &by_chains, wanted, stream, listener)?;
             for (k, &row) in by_chains.iter().enumerate() {
                 rows.put(row, averages.means[k].clone(), Some(averages.errors[k].clone()));
+                rows.put_draws(row, std::mem::take(&mut averages.draws[k]));
             }
             found = Some(averages);
         }
@@ -321,12 +348,23 @@ fn visible_row(machine: &Machine, x: &State, row: usize) -> Vec<f64> {
 struct Rows {
     values: Array2<f64>,
     errors: Array2<f64>,
+    draws: Array2<f64>,
+    n_draws: usize,
 }
 
 impl Rows {
-    fn new(machine: &Machine, held: &State) -> Self {
-        let shape = (held.n_rows(), visible_entries(machine));
-        Self { values: Array2::zeros(shape), errors: Array2::zeros(shape) }
+    fn new(machine: &Machine, held: &State, n_draws: usize) -> Result<Self, Error> {
+        let (n_rows, n) = (held.n_rows(), visible_entries(machine));
+        let bytes = 8.0 * n as f64 * n_rows as f64 * (2 * n_draws) as f64;
+        check_memory(bytes, || format!("{n_draws} samples of each of {n_rows} rows"))?;
+        let (values, errors) = (Array2::zeros((n_rows, n)), Array2::zeros((n_rows, n)));
+        Ok(Self { values, errors, draws: Array2::zeros((n_rows * n_draws, n)), n_draws })
+    }
+
+    fn put_draws(&mut self, row: usize, draws: Vec<Vec<f64>>) {
+        for (d, values) in draws.into_iter().enumerate() {
+            self.draws.row_mut(row * self.n_draws + d).assign(&ndarray::Array1::from(values));
+        }
     }
 
     fn put(&mut self, row: usize, values: Vec<f64>, errors: Option<Vec<f64>>) {
@@ -352,6 +390,7 @@ impl Rows {
         Completed {
             values: self.values,
             errors: self.errors,
+            draws: self.draws,
             n_missing,
             classes: None,
             method: if averages.is_some() { Found::Gibbs } else { Found::Exact },

@@ -1,4 +1,4 @@
-//! Features: the means of the hidden units for each row, exactly where their posterior factorises, by
+//! Features: the means of the hidden units for each row, which grey values enter as they are: exactly where their posterior factorises, by
 //! mean field elsewhere (missing cells included), by the recognition distribution in a deep belief
 //! network, which takes whole rows. Of a feed-forward net: the values of its hidden units.
 
@@ -66,6 +66,9 @@ impl Model {
         let hidden = self.body.hidden();
         let n_columns = layers.iter().map(|&l| hidden[l].len).sum();
         let mut features = FeatureRows::default();
+        // Equal rows have equal features: of values that are drawn, their probabilities are taken.
+        let means = data.is_sampled().then(|| data.clone().as_means());
+        let data = means.as_ref().unwrap_or(data);
         match &self.body {
             Body::Machine(machine) => {
                 let sampler = Sampler::new(machine.clone(), arithmetic);

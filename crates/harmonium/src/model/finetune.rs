@@ -9,7 +9,8 @@
 //! let bars = Dataset::new(bars_and_stripes(3, Repeats::Counted)?, Binarize::None)?;
 //! let names = (0..16).map(|row| if row < 8 { "bar" } else { "stripe" });
 //! let data = bars.clone().with_labels(Labels::from_texts(names))?;
-//! let rbm = Rbm::binary(9, 12)?.train(&bars, &Plan::for_epochs(20))?;
+//! let plan = Plan { learning_rate: 0.1, ..Plan::for_epochs(500) };
+//! let rbm = Rbm::binary(9, 12)?.train(&bars, &plan)?;
 //! let plan = NetworkPlan { batch: 4, learning_rate: 0.5, ..NetworkPlan::for_epochs(200) };
 //! let net = rbm.finetune(&data, &plan)?;
 //! let found = net.classify(&data)?;
@@ -21,7 +22,7 @@
 use super::train::Failed;
 use crate::error::Error;
 use crate::machine::{Layer, Machine};
-use crate::models::{Body, Network};
+use crate::models::{Activation, Body, Network, Target};
 use crate::network::{
     NetworkLearner, NetworkMonitor, NetworkPlan, NetworkRows, Shape, classifier, random,
 };
@@ -34,6 +35,8 @@ use std::ops::ControlFlow;
 
 /// Training rows that are looked at after each epoch, if there are as many.
 const LOOKED: usize = 5000;
+/// Hidden layers of a net that is made of nothing.
+const HIDDEN: [usize; 2] = [800, 800];
 
 /// Everything the training of a net is made of.
 #[derive(Clone, Debug)]
@@ -108,6 +111,42 @@ impl<'d> Finetuning<'d> {
         plan.check()?;
         let schema = Schema::stored_or_of(stored, &network.data_layers()?, data)?;
         Ok(Self { network, schema, data, targets: None, valid: None, plan: plan.clone() })
+    }
+
+    /// The net that was asked for: of a model, with `hidden` further layers over it; of random weights where there is
+    /// none; a net goes on from where it is. Its outputs are the classes, the columns of `targets`, or the input.
+    ///
+    /// # Errors
+    ///
+    /// If the model cannot become such a net, or the data does not fit it.
+    pub fn begin(
+        model: Option<&Model>,
+        (data, targets): (&'d Dataset, Option<&'d Dataset>),
+        (hidden, activation): (Option<Vec<usize>>, Activation),
+        target: Target,
+        plan: &NetworkPlan,
+    ) -> Result<Self, Error> {
+        if let Some(Model { body: Body::Network(network), about }) = model {
+            let made = Self::of_network(network.clone(), about.data.schema.as_ref(), data, plan)?;
+            return Ok(Self { targets, ..made });
+        }
+        let input = match model {
+            Some(model) => model.body.visible().into_iter().cloned().collect(),
+            None => super::fitting_layers(data, None, None)?,
+        };
+        let n_outputs = match (target, targets) {
+            (Target::Classes, _) => data.labels().map_or(0, Labels::n_classes),
+            (Target::Input, _) | (_, None) => input.iter().map(Layer::len).sum(),
+            (_, Some(targets)) => targets.n_columns(),
+        };
+        let usual = || if model.is_some() { Vec::new() } else { HIDDEN.to_vec() };
+        let hidden = hidden.unwrap_or_else(usual);
+        let shape = Shape { hidden, activation, n_outputs, target, seed: plan.seed };
+        let made = match model {
+            Some(model) => Self::of_model(model, data, &shape, plan)?,
+            None => Self::random(&input, data, &shape, plan)?,
+        };
+        Ok(Self { targets, ..made })
     }
 
     /// Validates with these rows; they are read as the others are.

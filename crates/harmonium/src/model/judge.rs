@@ -18,6 +18,8 @@ use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::posterior_factorises;
 use crate::schema::Feed;
+use crate::spread::real_layers;
+use crate::units::gaussian::PRECISION;
 use harmonium_data::Dataset;
 
 /// Samples that are compared with data, each from a chain of its own.
@@ -85,6 +87,7 @@ impl Model {
             cancelled @ Error::Cancelled { .. } => Err(cancelled),
             _ => Ok(()),
         };
+        evidence.at_bounds = self.at_bounds();
         if evidence.mixing.is_empty() {
             let found =
                 self.mixing_within(judging.work, judging.seed, judging.arithmetic, listener);
@@ -100,6 +103,22 @@ impl Model {
             evidence.gain = found.or_else(|e| known(e).map(|()| None))?;
         }
         Ok(())
+    }
+
+    /// How many real columns have a precision at the end of its range, and of how many; nothing where there are none, or
+    /// where it is not known from where they started.
+    fn at_bounds(&self) -> Option<(usize, usize)> {
+        const ROUNDING: f64 = 1e-6;
+        let Body::Machine(machine) = &self.body else { return None };
+        let real = real_layers(machine);
+        let [l] = real[..] else { return None };
+        let spread = self.about.data.spread.as_ref()?;
+        let start = spread.precisions(machine.has_lateral(l))?;
+        let own = machine.layer(l).own().row(0);
+        let ends = [PRECISION.start() * (1.0 + ROUNDING), PRECISION.end() * (1.0 - ROUNDING)];
+        let at_end = |(own, start): (&f64, &f64)| own / start <= ends[0] || own / start >= ends[1];
+        let n = own.iter().zip(&start).filter(|&pair| at_end(pair)).count();
+        (own.len() == start.len()).then_some((n, own.len()))
     }
 
     /// Samples of the model against rows of data, as values.

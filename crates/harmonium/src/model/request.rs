@@ -8,8 +8,9 @@ use super::LabelMonitor;
 use super::train::{Blueprint, Training, VALID_SHARE};
 use crate::error::Error;
 use crate::evaluation::tracking::Watch;
-use crate::machine::{Layer, Role};
-use crate::models::{Above, Lateral, over, with_labels};
+use crate::machine::{Layer, Machine, Role};
+use crate::models::{Above, Lateral, coupled_columns, over, with_coupled_columns, with_labels};
+use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
 use crate::training::{Guarding, Metric, Objective, Plan};
 use crate::units::Units;
@@ -173,8 +174,26 @@ impl Request {
             Family::Dbm => Above::Dbm(&hidden),
         };
         let machine = over(visible, above)?;
+        let machine = if model == Family::Rbm { self.coupled(machine)? } else { machine };
         let machine = if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine };
         Ok(Blueprint::Machine(machine))
+    }
+
+    /// An RBM with its real columns coupled with each other, unless that is not wanted.
+    fn coupled(&self, machine: Machine) -> Result<Machine, Error> {
+        let lateral: Vec<String> = self.setting("lateral")?.unwrap_or_default();
+        if lateral == ["none"] {
+            return Ok(machine);
+        }
+        let machine = with_coupled_columns(&machine)?;
+        if lateral.is_empty() || lateral == ["visible"] && coupled_columns(&machine) > 0 {
+            return Ok(machine);
+        }
+        Err(Error::Setting {
+            name: "lateral",
+            value: lateral.join(","),
+            range: "none, or visible where an rbm has from 2 to 256 real columns; everything else is a bm",
+        })
     }
 
     /// Which layers are coupled inside.
@@ -199,7 +218,12 @@ impl Request {
     ///
     /// If a setting is of the wrong type or out of range.
     pub fn plan(&self, blueprint: &Blueprint) -> Result<Plan, Error> {
-        let mut plan = as_map(&blueprint.suited_plan()?);
+        self.over(blueprint.suited_plan()?)
+    }
+
+    /// What was asked, over a plan.
+    fn over(&self, plan: Plan) -> Result<Plan, Error> {
+        let mut plan = as_map(&plan);
         let given = self.given.iter().filter(|(key, _)| Plan::KEYS.contains(&key.as_str()));
         let mut given: Map<String, Value> =
             given.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -220,6 +244,23 @@ impl Request {
         })?;
         plan.check()?;
         Ok(plan)
+    }
+
+    /// A plan of plain ascent, for callers that learn on step by step: a rate that stays, no momentum, no
+    /// penalties, no centering, unless they are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Request::plan`].
+    pub fn plain_plan(&self) -> Result<Plan, Error> {
+        let plain = Plan {
+            decay: Schedule::Constant(1.0),
+            momentum: Schedule::Constant(0.0),
+            l2: 0.0,
+            center: false,
+            ..Plan::default()
+        };
+        self.over(plain)
     }
 
     /// The plan with which all layers of a deep belief network are refined together.

@@ -360,7 +360,11 @@ impl Model {
 }
 
 /// The means of the free visible units given the hidden ones; what was given stays as it is.
-fn visible_means(sampler: &Sampler, given: &Clamp, mut x: State) -> Result<State, Error> {
+pub(super) fn visible_means(
+    sampler: &Sampler,
+    given: &Clamp,
+    mut x: State,
+) -> Result<State, Error> {
     let (machine, mut clamp) = (sampler.machine(), given.clone());
     let hidden = machine.layer_ids().filter(|&l| machine.layer(l).role == Role::Hidden);
     hidden.for_each(|l| clamp.hold_layer(l));

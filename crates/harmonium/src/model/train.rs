@@ -1,13 +1,13 @@
 //! From a model to be trained to a trained one.
 
 use crate::error::Error;
-use crate::evaluation::baseline::Spread;
 use crate::machine::{Layer, Machine, Role};
 use crate::models::{Bm, Body, Dbm, MultimodalDbm, Rbm};
 use crate::progress::{Listener, Silent};
 use crate::random::Stream;
 use crate::run::{About, Memory, Model};
 use crate::schema::{Feed, Schema};
+use crate::spread::Spread;
 use crate::training::{
     Checkpoint, DbnLearner, DbnShape, Learner, Observer, Plan, Pretrained, Stop, Trainer, drive,
     initialise, learner,

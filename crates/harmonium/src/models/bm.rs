@@ -6,14 +6,26 @@ use crate::machine::{Coupling, Layer, LayerId, Machine, Role, Triangle};
 use crate::units::Units;
 
 /// Which layers have couplings inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lateral {
     /// Between visible units: a semi-restricted machine, or a fully visible one.
+    #[default]
     Visible,
     /// Between hidden units.
     Hidden,
     /// Both.
     Both,
+}
+
+impl Lateral {
+    /// The names of the layers that have them.
+    pub fn layers(self) -> &'static [&'static str] {
+        match self {
+            Self::Visible => &["visible"],
+            Self::Hidden => &["hidden"],
+            Self::Both => &["visible", "hidden"],
+        }
+    }
 }
 
 /// One visible and at most one hidden layer, with lateral couplings.

@@ -10,6 +10,9 @@ use crate::units::Units;
 pub struct Dbm(Machine);
 
 impl Dbm {
+    /// Hidden layers of a machine of which nobody said how deep it is.
+    pub const USUAL_LAYERS: usize = 2;
+
     /// Couples each layer with the next; all parameters zero. Hidden layers are named `hidden1`,
     /// `hidden2`, … from the data upwards.
     ///

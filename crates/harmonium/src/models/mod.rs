@@ -7,7 +7,7 @@
 //! | [`Dbm`] | a chain: visible, then hidden layers |
 //! | [`MultimodalDbm`] | a tree whose leaves are visible layers and whose pathways meet |
 //! | [`Dbn`] | directed layers under an RBM: no machine as a whole, but made of some |
-//! | [`over`] | an RBM, a general machine or a DBM over several visible layers: for tables of mixed columns |
+//! | [`over()`] | an RBM, a general machine or a DBM over several visible layers: for tables of mixed columns |
 //! | [`Network`] | a feed-forward net: no machine, but made of one, or of random numbers |
 //! | [`ising()`], [`ising_torus`], [`potts`], [`curie_weiss`] | [`Bm`]s of statistical physics; of some the partition function is known |
 //!
@@ -15,6 +15,7 @@
 
 mod bm;
 mod body;
+mod columns;
 mod dbm;
 mod dbn;
 mod ising;
@@ -26,6 +27,7 @@ mod rbm;
 
 pub use bm::{Bm, Lateral};
 pub use body::{Body, HiddenLayer};
+pub use columns::{MOST_COUPLED_COLUMNS, coupled_columns, with_coupled_columns};
 pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SITES, MOST_SPINS, curie_weiss, ising, ising_torus, potts};

@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::machine::MOST_STEPS;
-use crate::models::{Activation, Network};
+use crate::models::{Activation, Body, Network};
 use crate::optim::Schedule;
 use crate::training::OptimizerKind;
 use harmonium_kernels::neurons::KEEP_ALL;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,6 +16,9 @@ const MOST_EPOCHS: u64 = 1_000_000_000_000;
 
 /// The learning rate of nets with logistic units.
 pub const LOGISTIC_RATE: f64 = 0.5;
+
+/// The learning rate with Adam.
+const ADAM_RATE: f64 = 0.001;
 
 /// How much the rows of each class count.
 ///
@@ -155,6 +159,48 @@ impl NetworkPlan {
         Self { learning_rate, ..usual }
     }
 
+    /// Whether the hidden units of a net that is made of `body` are logistic: those of machines are.
+    pub fn is_logistic(body: &Body) -> bool {
+        match body {
+            Body::Network(network) => Self::suited_to(network).learning_rate == LOGISTIC_RATE,
+            Body::Machine(_) | Body::Dbn(_) => true,
+        }
+    }
+
+    /// What was asked, by the names of [`NetworkPlan::KEYS`], over the defaults of a net with hidden units of
+    /// this sort; other names are passed over.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is of the wrong type or out of range.
+    pub fn asked(given: &Map<String, Value>, hidden: Activation) -> Result<Self, Error> {
+        let mut usual = Self::default();
+        if hidden == Activation::Logistic {
+            usual.learning_rate = LOGISTIC_RATE;
+        }
+        if given.get("optimizer").and_then(Value::as_str) == Some("adam") {
+            (usual.learning_rate, usual.momentum) = (ADAM_RATE, Schedule::Constant(0.9));
+        }
+        let wrong = |name: &str, error: serde_json::Error| Error::SettingType {
+            name: name.into(),
+            reason: error.to_string(),
+        };
+        let mut plan = match serde_json::to_value(&usual) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        };
+        let known = |name: &&String| Self::KEYS.contains(&name.as_str());
+        for (name, value) in given.iter().filter(|(name, _)| known(name)) {
+            let alone = Map::from_iter([(name.clone(), value.clone())]);
+            serde_json::from_value::<Self>(Value::Object(alone)).map_err(|e| wrong(name, e))?;
+            plan.insert(name.clone(), value.clone());
+        }
+        let plan: Self =
+            serde_json::from_value(Value::Object(plan)).map_err(|e| wrong("a setting", e))?;
+        plan.check()?;
+        Ok(plan)
+    }
+
     /// The names of all settings, as they are written in `run.toml` and, behind two dashes, on the
     /// command line.
     pub const KEYS: [&'static str; 14] = [
@@ -268,6 +314,21 @@ mod tests {
         written.sort_unstable();
         keys.sort_unstable();
         assert_eq!(written, keys);
+    }
+
+    #[test]
+    fn what_is_asked_stands_over_what_suits_the_units() {
+        let given = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let plan = NetworkPlan::asked(&given(r#"{"epochs": 3, "hidden": [5]}"#), Activation::Relu);
+        assert_eq!(plan.unwrap(), NetworkPlan::for_epochs(3));
+        let logistic = NetworkPlan::asked(&given("{}"), Activation::Logistic).unwrap();
+        assert_eq!(logistic.learning_rate, LOGISTIC_RATE);
+        let adam = given(r#"{"optimizer": "adam", "momentum": "0.5"}"#);
+        let adam = NetworkPlan::asked(&adam, Activation::Logistic).unwrap();
+        assert_eq!((adam.learning_rate, adam.momentum), (ADAM_RATE, Schedule::Constant(0.5)));
+        for wrong in [r#"{"epochs": "x"}"#, r#"{"dropout": 1.5}"#] {
+            assert!(NetworkPlan::asked(&given(wrong), Activation::Relu).is_err(), "{wrong}");
+        }
     }
 
     #[test]

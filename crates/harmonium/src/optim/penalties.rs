@@ -1,8 +1,9 @@
 //! What is added to the gradient of the likelihood: weight decay, sparsity, norms.
 
-use crate::machine::{LayerId, Machine, Role, Weights};
+use crate::machine::{Coupling, LayerId, Machine, Role, Weights};
 use crate::moments::Moments;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Pulls the activity of hidden units towards a target (Lee et al. 2008; Hinton 2010).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,24 +39,33 @@ pub struct Penalties {
 }
 
 impl Penalties {
-    /// Adds the slopes of the penalties, then clips. `activity` is the running mean of each
+    /// Adds the slopes of weight decay to those of the weights of each coupling, which are given as they
+    /// are learned; none where there is no decay.
+    pub(crate) fn add_decay(&self, weights: &[Cow<'_, [f64]>], gradient: &mut Moments) {
+        for (weights, g) in weights.iter().zip(&mut gradient.weights) {
+            for (g, w) in g.iter_mut().zip(weights.iter()) {
+                let sign = f64::from(i8::from(*w > 0.0) - i8::from(*w < 0.0));
+                *g -= self.l2 * w + self.l1 * sign;
+            }
+        }
+    }
+
+    /// Adds the slopes of the sparsity target, if there is one. `activity` is the running mean of each
     /// layer, `centered_mean` the data-phase mean of $x - \mu$.
-    pub(crate) fn add_to(
+    pub(crate) fn add_sparsity(
         &self,
         machine: &Machine,
         activity: &[Vec<f64>],
         centered_mean: &[Vec<f64>],
         gradient: &mut Moments,
     ) {
-        for (c, g) in machine.couplings().iter().zip(&mut gradient.weights) {
-            for (g, w) in g.iter_mut().zip(c.weights.entries()) {
-                let sign = f64::from(i8::from(*w > 0.0) - i8::from(*w < 0.0));
-                *g -= self.l2 * w + self.l1 * sign;
-            }
-        }
         if let Some(sparsity) = self.sparsity {
             sparsity.add_to(machine, activity, centered_mean, gradient);
         }
+    }
+
+    /// Shrinks a gradient whose norm is too large.
+    pub(crate) fn clip(&self, gradient: &mut Moments) {
         if let Some(limit) = self.clip {
             let norm = gradient.norm();
             if norm > limit {
@@ -65,19 +75,27 @@ impl Penalties {
         }
     }
 
-    /// Shrinks the weights into units whose norm is too large.
-    pub(crate) fn project(&self, machine: &mut Machine) {
+    /// Shrinks the weights into units whose norm is too large; `learned` gives the weights of each coupling as
+    /// they are learned.
+    pub(crate) fn project(
+        &self,
+        machine: &mut Machine,
+        learned: impl Fn(&Machine) -> Vec<Cow<'_, [f64]>>,
+    ) {
         let Some(limit) = self.max_norm else { return };
-        for c in machine.couplings_mut() {
-            let Weights::Between(w) = &c.weights else { continue };
-            let (_, n) = w.shape();
-            let mut squares = vec![0.0; n];
-            for row in c.weights.entries().chunks_exact(n) {
+        let scales = |(w, c): (Cow<'_, [f64]>, &Coupling)| -> Vec<f64> {
+            let Weights::Between(shape) = &c.weights else { return Vec::new() };
+            let mut squares = vec![0.0; shape.shape().1];
+            for row in w.chunks_exact(squares.len()) {
                 squares.iter_mut().zip(row).for_each(|(s, w)| *s += w * w);
             }
-            let scales: Vec<f64> = squares.iter().map(|s| (limit / s.sqrt()).min(1.0)).collect();
-            for row in c.weights.entries_mut().chunks_exact_mut(n) {
-                row.iter_mut().zip(&scales).for_each(|(w, s)| *w *= s);
+            squares.iter().map(|s: &f64| (limit / s.sqrt()).min(1.0)).collect()
+        };
+        let scales: Vec<Vec<f64>> =
+            learned(machine).into_iter().zip(machine.couplings()).map(scales).collect();
+        for (c, scales) in machine.couplings_mut().iter_mut().zip(&scales) {
+            for row in c.weights.entries_mut().chunks_exact_mut(scales.len().max(1)) {
+                row.iter_mut().zip(scales).for_each(|(w, s)| *w *= s);
             }
         }
     }

@@ -56,6 +56,9 @@ pub enum Event {
         sweeps: f64,
         /// The share of the planned learning rate.
         rate: f64,
+        /// Whether the chains are tempered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tempered: bool,
     },
     /// $\ln Z$ was found anew at the end, from both sides, beside what was tracked.
     Confirmed {

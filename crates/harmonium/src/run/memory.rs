@@ -6,8 +6,8 @@
 
 use super::damaged;
 use crate::error::Error;
-use crate::evaluation::baseline::Spread;
 use crate::schema::Schema;
+use crate::spread::Spread;
 use harmonium_data::frame::Codebook;
 use harmonium_data::{Image, Reading};
 use serde::{Deserialize, Serialize};

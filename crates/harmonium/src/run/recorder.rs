@@ -4,28 +4,30 @@
 //! checkpoints, so a run that was stopped and resumed has the events, the best model and the bytes of
 //! one that never stopped.
 
-use super::checkpoint::SavedCheckpoint;
+mod record;
+mod trust;
+
+pub use record::{Recorded, Recording, record};
+
 use super::event::{Epoch, Event, PretrainingEpoch};
 use super::idle::{self, Idle};
 use super::model_file::{About, Model};
 use super::store::RunStore;
-use super::validated::{self, BestScore, Validated};
-use super::writer::RunWriter;
+use super::validated::{self, Validated};
 use crate::error::Error;
-use crate::evaluation::monitor::{Confirmation, Confirmed, Monitor};
+use crate::evaluation::dbn;
+use crate::evaluation::monitor::{Confirmation, Monitor};
 use crate::evaluation::tracking::Watch;
 use crate::evaluation::validation::annealed;
-use crate::evaluation::{baseline, dbn};
 use crate::models::Body;
-use crate::progress::Listener;
 use crate::training::{
-    Advice, Checkpoint, Guard, Guarding, Learner, Measurement, Measurements, Metric, MetricName,
-    Observer, On, Rollback, Stage, Steering, Stop, View, drive,
+    Checkpoint, Guard, Learner, Measurement, Measurements, Metric, MetricName, Observer, On,
+    Rollback, Stage, Steering, Stop, View,
 };
-use harmonium_data::Dataset;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+use trust::DO_NOT_MIX;
 
 /// The name under which a checkpoint holds what the recorder remembers.
 pub(super) const RECORDER: &str = "recorder";
@@ -44,50 +46,6 @@ const SHOWN: [MetricName; 11] = [
     MetricName::PseudoLikelihood(On::Train),
     MetricName::FreeEnergyGap,
 ];
-
-/// How the reason begins why a run ended whose chains failed it.
-const DO_NOT_MIX: &str = "chains do not mix";
-/// Nats by which a tracked likelihood may be wrong before the run has failed.
-const WRONG: f64 = 1.0;
-
-/// What a run is recorded with.
-pub struct Recording<'d> {
-    /// Where the model comes from; epoch and step are filled in.
-    pub about: About,
-    /// The data that is learned from.
-    pub train: &'d Dataset,
-    /// Data to watch the training with.
-    pub valid: Option<&'d Dataset>,
-    /// Epochs without a better score on the validation data after which training stops.
-    pub patience: Option<u64>,
-    /// Time between checkpoints.
-    pub checkpoint_seconds: f64,
-    /// What is measured.
-    pub watch: Watch,
-    /// What follows if the training fails.
-    pub guarding: Guarding,
-    /// What is measured besides: of a net its errors.
-    pub metrics: Vec<Box<dyn Metric + 'd>>,
-}
-
-/// How a recorded run ended.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// Why.
-    pub stop: Stop,
-    /// The model it leaves: the best by its score on the validation data, else the last good one.
-    pub model: Model,
-    /// Epochs that were learned, those after the model's own included.
-    pub epochs: u64,
-    /// Time of this part of the run.
-    pub seconds: f64,
-    /// What was measured last.
-    pub measurements: Measurements,
-    /// The best score on the validation data: its name, its value and its epoch.
-    pub best: Option<BestScore>,
-    /// $\ln Z$ as it was tracked, and anew at the end, if it was tracked.
-    pub confirmation: Option<Confirmation>,
-}
 
 /// Writes down what a training does, into a run directory or into memory.
 pub struct Recorder<'w, 'd> {
@@ -159,120 +117,6 @@ impl<'w, 'd> Recorder<'w, 'd> {
         let mut checkpoint = learner.checkpoint();
         checkpoint.observers.insert(RECORDER.to_owned(), self.state());
         self.save(learner, checkpoint)
-    }
-
-    /// Looks at the likelihood before the first step: a training that only makes it worse should not
-    /// result in a worse model than it began with.
-    fn look_at_start(&mut self, learner: &dyn Learner) -> Result<(), Error> {
-        let Recording { watch, valid, .. } = &self.recording;
-        let wanted = *watch == Watch::Likelihood && valid.is_some() && learner.stage().is_none();
-        let Some(watched) = learner.watched().filter(|_| wanted) else { return Ok(()) };
-        if watched.data.is_some() {
-            return Ok(());
-        }
-        let found: Measurements = self.monitor.measure_likelihood(&watched, 0, 1)?.into();
-        self.guard.look(&found);
-        if self.validated.is_best(&found, 0) {
-            let model = Model { body: learner.body(), about: self.about(learner) };
-            self.validated.keep(self.writer.save_best(&model)?);
-        }
-        Ok(())
-    }
-
-    /// What the guard says about an epoch, written down; the reason to stop if the training has failed to its
-    /// end, so that the result is not its last model.
-    fn ask_guard(
-        &mut self,
-        view: &View<'_>,
-        found: &Measurements,
-    ) -> Result<Option<String>, Error> {
-        let epoch = view.before().0 + view.epoch();
-        if let Some(Advice { note, steering }) = self.guard.look(found) {
-            let what = note.clone();
-            self.writer.append(&match steering {
-                None => Event::Warning { epoch, what },
-                Some(Steering { sweeps, rate }) => Event::Steered { epoch, what, sweeps, rate },
-            })?;
-            (self.note, self.steering) = (Some(note), steering);
-        }
-        let ends = view.epoch() >= view.epochs();
-        let failing = self.guard.failing().filter(|_| ends);
-        Ok(failing.zip(self.validated.best()).map(|(reason, best)| {
-            format!("{DO_NOT_MIX}: {reason}; the result is the model of epoch {}", best.epoch)
-        }))
-    }
-
-    /// Looks at the last model, and at the best one if that is another, once more, and makes the better of them the
-    /// result. The reason why the run has failed, if neither is what was tracked.
-    fn confirm(&mut self, learner: &dyn Learner) -> Result<Option<String>, Error> {
-        let Some(watched) = learner.watched().filter(|_| learner.stage().is_none()) else {
-            return Ok(None);
-        };
-        if !self.monitor.has_tracked() {
-            return Ok(None);
-        }
-        let (epochs, machine) = (learner.progress().epoch, watched.sampler.machine());
-        let last = self.monitor.look_again(machine, epochs)?;
-        self.confirmation = self.monitor.compared(&last);
-        let (failed, result) = match self.validated.best() {
-            Some(best) if self.recording.valid.is_some() => {
-                let failed = self.choose(learner, &best, last)?;
-                (failed, self.validated.best().map(|best| best.epoch))
-            }
-            _ => (None, None),
-        };
-        if let Some(found) = self.confirmation {
-            self.writer.append(&Event::Confirmed {
-                log_partition: found.tracked.0,
-                std_error: found.tracked.1,
-                lower: found.fresh.0,
-                upper: found.fresh.1,
-                agrees: found.agrees(),
-                result,
-            })?;
-        }
-        Ok(failed)
-    }
-
-    /// Chooses between the best model so far and the last one, both looked at once more.
-    fn choose(
-        &mut self,
-        learner: &dyn Learner,
-        best: &BestScore,
-        last: Confirmed,
-    ) -> Result<Option<String>, Error> {
-        let about = self.about(learner);
-        let mut chosen = last;
-        if best.epoch != about.epoch {
-            let before = match self.writer.read_best()? {
-                Some((Model { body: Body::Machine(machine), .. }, _)) => {
-                    Some(self.monitor.look_again(&machine, learner.progress().epoch)?)
-                }
-                _ => None,
-            };
-            match before {
-                Some(before) if before.likelihood().0 >= chosen.likelihood().0 => chosen = before,
-                _ => {
-                    self.validated.replace(chosen.likelihood().0, about.epoch);
-                    let model = Model { body: learner.body(), about };
-                    self.validated.keep(self.writer.save_best(&model)?);
-                }
-            }
-        }
-        let (lower, upper) = chosen.likelihood();
-        let found = format!("the result has between {lower:.3} and {upper:.3}");
-        if upper < best.value - WRONG {
-            return Ok(Some(format!(
-                "{} was tracked as {:.3}, and {found}",
-                best.name, best.value
-            )));
-        }
-        let Body::Machine(machine) = learner.body() else { return Ok(None) };
-        let (train, Some(valid)) = (self.recording.train, self.recording.valid) else {
-            return Ok(None);
-        };
-        let alone = baseline::independent(&machine, train, valid)?.0;
-        Ok((upper < alone).then(|| format!("{found}, independent columns have {alone:.3}")))
     }
 
     fn seconds(&self) -> f64 {
@@ -396,7 +240,9 @@ fn finite(
 ) -> Result<Measurements, Error> {
     let diverged = |what: String| Error::Diverged { step, epoch, what };
     let found: Measurements = match found {
-        Err(error @ Error::Overflow { .. }) => return Err(diverged(error.to_string())),
+        Err(error @ (Error::Overflow { .. } | Error::Diverges { .. })) => {
+            return Err(diverged(error.to_string()));
+        }
         found => found?.into(),
     };
     match found.not_finite() {
@@ -522,117 +368,5 @@ impl Observer for Recorder<'_, '_> {
             self.monitor.import(monitor);
             self.guard.import(&state["guard"]);
         }
-    }
-}
-
-/// Trains what `learner` learns, from its start or from a checkpoint, and records it in `store`.
-///
-/// # Errors
-///
-/// If a step fails, or the store does.
-pub fn record(
-    store: &mut dyn RunStore,
-    learner: &mut dyn Learner,
-    recording: Recording<'_>,
-    from: Option<&SavedCheckpoint>,
-    listener: &mut dyn Listener,
-) -> Result<Recorded, Error> {
-    let mut recorder = Recorder::new(store, recording);
-    match from.map(|saved| &saved.checkpoint) {
-        None => recorder.begin(&*learner)?,
-        Some(checkpoint) => {
-            recorder.stage = checkpoint.stage;
-            if let Some(state) = checkpoint.observers.get(RECORDER) {
-                recorder.import(state);
-            }
-            if let Some(lost) = recorder.validated.lost(recorder.writer) {
-                listener.note(&lost);
-            }
-        }
-    }
-    let stop = drive(learner, &mut [&mut recorder], listener)?;
-    let seconds = recorder.started.elapsed().as_secs_f64();
-    let stop = recorder.diverged.take().map_or(stop, Stop::Diverged);
-    let stop = match (stop, recorder.failed.take()) {
-        (Stop::Finished, Some(reason)) => Stop::Observer(reason),
-        (stop, _) => stop,
-    };
-    let validated = std::mem::take(&mut recorder.validated);
-    let mut model = Model { body: learner.body(), about: recorder.about(&*learner) };
-    let epochs = model.about.epoch;
-    let confirmation = recorder.confirmation;
-    let (measurements, good) = (recorder.measurements, recorder.good);
-    if let Stop::Diverged(_) = stop {
-        // The checkpoint before the first step is there at least.
-        let good = good.map_or_else(|| store.last_model(), |good| Ok(Some(good)))?;
-        model = good.unwrap_or(model);
-    }
-    if stop != Stop::Cancelled {
-        model = validated.result(store, model, listener);
-        store.finish(&model)?;
-    }
-    let best = validated.best();
-    Ok(Recorded { stop, model, epochs, seconds, measurements, best, confirmation })
-}
-
-impl RunWriter {
-    /// Trains what `learner` learns, from its start or from a checkpoint, and records it. The model is
-    /// in the directory afterwards unless the training was cancelled.
-    ///
-    /// # Errors
-    ///
-    /// If a step fails, or the system refuses to write.
-    pub fn record(
-        &mut self,
-        learner: &mut dyn Learner,
-        recording: Recording<'_>,
-        from: Option<&SavedCheckpoint>,
-        listener: &mut dyn Listener,
-    ) -> Result<Recorded, Error> {
-        record(self, learner, recording, from, listener)
-    }
-
-    /// Writes the result of a run that was killed between its last checkpoint and the model.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses to write.
-    pub fn conclude(
-        &mut self,
-        saved: &SavedCheckpoint,
-        listener: &mut dyn Listener,
-    ) -> Result<Recorded, Error> {
-        let (validated, last) = (saved.validated(), saved.model());
-        let epochs = last.about.epoch;
-        let model = validated.result(self, last, listener);
-        self.finish(&model)?;
-        Ok(Recorded { epochs, best: validated.best(), ..Recorded::of(model) })
-    }
-}
-
-impl Recorded {
-    /// A run that had ended before.
-    pub fn of(model: Model) -> Self {
-        let (epochs, measurements) = (model.about.epoch, Measurements::default());
-        let (stop, seconds, best, confirmation) = (Stop::Finished, 0.0, None, None);
-        Self { stop, model, epochs, seconds, measurements, best, confirmation }
-    }
-}
-
-impl SavedCheckpoint {
-    /// Whether only the model was left to be written when this checkpoint was.
-    pub fn has_ended(&self) -> bool {
-        let state = self.checkpoint.observers.get(RECORDER);
-        state.is_some_and(|state| state["ended"] == Value::Bool(true))
-    }
-
-    /// Which model of the run was the best so far.
-    fn validated(&self) -> Validated {
-        self.checkpoint.observers.get(RECORDER).map(Validated::import).unwrap_or_default()
-    }
-
-    /// The best score on the validation data so far.
-    pub fn best(&self) -> Option<BestScore> {
-        self.validated().best()
     }
 }

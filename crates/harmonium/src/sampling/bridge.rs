@@ -1,20 +1,7 @@
-//! $\ln Z_1/Z_0$ of two machines that exchange samples again and again.
-//!
-//! Each exchange shows $u = \ln p^*_1 - \ln p^*_0$ at samples of both. With a first solution $C$ of
-//! Bennett's equation ([`super::bennett()`]) the identity
-//!
-//! $$\ln\frac{Z_1}{Z_0} = C + \ln\frac{\langle\sigma(u - C)\rangle_0}{\langle\sigma(C - u)\rangle_1}$$
-//!
-//! holds for later samples too, and with almost the least variance, so that two sums are all that has
-//! to be kept. They are kept for each *column* of chains: chains exchange inside their column alone, so
-//! that columns are independent however slowly each of them forgets, and their spread is the error
-//! (the infinitesimal jackknife). What all columns have in common, samples that have not caught up with
-//! their machine, does not show there: it shows as a drift from the first half of the first exchanges to the second.
+//! What samples of two neighbouring machines say of each other: how many jumps from one to the other are accepted, how
+//! soon chains forget by them, and how sure sums over independent groups are.
 
-use super::bennett;
-use crate::units::binary::logistic;
-
-/// What two machines saw of each other: $u$ at one sample of each column.
+/// What two machines saw of each other: $u = \ln p^*_1 - \ln p^*_0$ at one sample of each for every chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     /// At samples of the lower machine.
@@ -24,13 +11,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// $\ln$ of the ratio with which the samples of a column change places.
-    pub(crate) fn log_ratio(&self, column: usize) -> f64 {
-        self.lower[column] - self.upper[column]
-    }
-
-    /// The share of exchanges that are accepted, over all pairs of a lower and an upper sample: less
-    /// noisy than what the columns happen to do, at the same energies.
+    /// The share of jumps that are accepted, over all pairs of a lower and an upper sample: less
+    /// noisy than what the chains happen to do, at the same energies.
     pub(crate) fn acceptance(&self) -> f64 {
         let weights = vec![1.0; self.upper.len()];
         acceptance(&self.lower, &self.upper, &weights)
@@ -60,69 +42,43 @@ pub(crate) fn acceptance(lower: &[f64], upper: &[f64], weights: &[f64]) -> f64 {
     lower.iter().map(of).sum::<f64>() / total
 }
 
-/// The sums that are kept of all exchanges of two machines.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bridge {
-    /// $C$.
-    pub(crate) reference: f64,
-    /// $\ln Z_1/Z_0$ of the second half of the first exchanges minus that of the first half.
-    pub(crate) drift: f64,
-    /// $\sum\sigma(u - C)$ of each column over samples of the lower machine.
-    pub(crate) lower: Vec<f64>,
-    /// $\sum\sigma(C - u)$ of each column over samples of the upper machine.
-    pub(crate) upper: Vec<f64>,
-}
-
-impl Bridge {
-    /// From the first exchanges.
-    pub(crate) fn new(first: &[Seen]) -> Self {
-        let all = |of: &dyn Fn(&Seen) -> Vec<f64>| first.iter().flat_map(of).collect::<Vec<f64>>();
-        let (lower, upper) = (all(&|s| s.lower.clone()), all(&|s| s.upper.clone()));
-        let n = first.first().map_or(0, |seen| seen.lower.len());
-        // Two halves of equally many samples, one after the other.
-        let half = n * (first.len() / 2);
-        let tail = lower.len() - half;
-        let drift = if half == 0 {
-            0.0
-        } else {
-            bennett(&lower[tail..], &upper[tail..]).log
-                - bennett(&lower[..half], &upper[..half]).log
-        };
-        let mut bridge = Self {
-            reference: bennett(&lower, &upper).log,
-            drift,
-            lower: vec![0.0; n],
-            upper: vec![0.0; n],
-        };
-        first.iter().for_each(|seen| bridge.add(seen));
-        bridge
+/// Rounds in which a chain forgets where it was, from who jumped in each round so far: the integrated autocorrelation time
+/// of a coin that every jump turns over, up to a window of six times itself (Sokal 1997). Chains that hardly ever jump hold it up.
+/// Unbounded before the first round.
+pub(crate) fn forgetting(jumped: &[Vec<bool>]) -> f64 {
+    let n = jumped.len();
+    let Some(first) = jumped.first() else { return f64::INFINITY };
+    let mut side = vec![1.0; first.len()];
+    let mut sides: Vec<Vec<f64>> = Vec::with_capacity(n);
+    for round in jumped {
+        side.iter_mut().zip(round).filter(|(_, jumped)| **jumped).for_each(|(s, _)| *s = -*s);
+        sides.push(side.clone());
     }
-
-    /// Takes another exchange into account.
-    pub(crate) fn add(&mut self, seen: &Seen) {
-        let c = self.reference;
-        self.lower.iter_mut().zip(&seen.lower).for_each(|(sum, u)| *sum += logistic(u - c));
-        self.upper.iter_mut().zip(&seen.upper).for_each(|(sum, u)| *sum += logistic(c - u));
-    }
-
-    /// $\ln Z_1/Z_0$; what each column adds to its error is added to `influence`.
-    pub(crate) fn log_ratio(&self, influence: &mut [f64]) -> f64 {
-        let sum = |xs: &[f64]| xs.iter().sum::<f64>();
-        let (lower, upper) = (sum(&self.lower), sum(&self.upper));
-        for ((i, a), b) in influence.iter_mut().zip(&self.lower).zip(&self.upper) {
-            *i += a / lower - b / upper;
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut time = 0.5;
+    for lag in 1..=n / 2 {
+        let pairs = sides[lag..].iter().zip(&sides);
+        let sum: f64 = pairs.map(|(a, b)| dot(a, b)).sum();
+        time += sum / ((n - lag) * first.len()) as f64;
+        if lag as f64 >= 6.0 * time {
+            break;
         }
-        self.reference + (lower / upper).ln()
     }
+    time.max(0.5)
 }
 
-/// The standard error of a sum of logarithms, from what each column adds to it.
-pub(crate) fn spread(influence: &[f64]) -> f64 {
-    let n = influence.len() as f64;
+/// The mean of independent numbers, and its standard error, widened because few of them do not know their own spread;
+/// infinite for one alone.
+pub(crate) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
     if n < 2.0 {
-        return f64::INFINITY;
+        return (mean, f64::INFINITY);
     }
-    (influence.iter().map(|x| x * x).sum::<f64>() * n / (n - 1.0)).sqrt()
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    // The variance of Student's distribution over that of a normal one; three degrees of freedom are the fewest that have one.
+    let few = if n > 3.0 { (n - 1.0) / (n - 3.0) } else { 3.0 };
+    (mean, (few * squares / (n * (n - 1.0))).sqrt())
 }
 
 #[cfg(test)]
@@ -149,25 +105,34 @@ mod tests {
         assert_eq!(acceptance(&[-1e6], &[1e6], &[1.0]), 0.0);
     }
 
-    /// $p_0 = N(0, 1)$, $p^*_1 = e^C N(d, 1)$; later exchanges refine what the first one found.
+    /// If every chain jumps with probability $a$, what is left of the coin after a round is $1 - 2a$.
     #[test]
-    fn later_exchanges_refine_the_ratio_of_two_gaussians() {
-        let (c, d, n) = (-2.3, 1.1, 400);
-        let seen = |round: usize| {
-            let u = |x: &f64| c + d * x - 0.5 * d * d;
-            let upper = normals(n, 2 * round + 1).iter().map(|x| u(&(x + d))).collect();
-            Seen { lower: normals(n, 2 * round).iter().map(u).collect(), upper }
+    fn chains_that_jump_forget_and_those_that_do_not_hold_it_up() {
+        let jumps = |a: f64, stuck: usize| -> Vec<Vec<bool>> {
+            let of = |round: usize, c: usize| {
+                c >= stuck && Stream::new(3).uniform(Site::new(c, round, 0), 0) < a
+            };
+            (0..200).map(|round| (0..100).map(|c| of(round, c)).collect()).collect()
         };
-        let mut bridge = Bridge::new(&[seen(0)]);
-        let error = |bridge: &Bridge| {
-            let mut influence = vec![0.0; n];
-            let found = bridge.log_ratio(&mut influence);
-            (found - c, spread(&influence))
-        };
-        let (_, first) = error(&bridge);
-        (1..16).for_each(|round| bridge.add(&seen(round)));
-        let (off, last) = error(&bridge);
-        assert!(off.abs() < 4.0 * last, "{off} against {last}");
-        assert!((last / first - 0.25).abs() < 0.05, "{first} -> {last}: sixteen times as many");
+        for a in [0.1, 0.3, 0.45] {
+            let expected = 0.5 + (1.0 - 2.0 * a) / (2.0 * a);
+            let found = forgetting(&jumps(a, 0));
+            assert!((found - expected).abs() < 0.15 * expected, "{a}: {found}, {expected}");
+        }
+        assert!(forgetting(&jumps(0.3, 20)) > 5.0 * forgetting(&jumps(0.3, 0)));
+        assert_eq!(forgetting(&[]), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_error_of_few_numbers_is_that_of_students_distribution() {
+        let (n, m) = (8, 4000);
+        let mut squares = 0.0;
+        for row in 0..m {
+            let (mean, error) = mean_and_error(&normals(n, row));
+            squares += (mean / error).powi(2);
+        }
+        let found = squares / m as f64;
+        assert!((found - 1.0).abs() < 0.15, "mean square {found}");
+        assert_eq!(mean_and_error(&[2.0]), (2.0, f64::INFINITY));
     }
 }

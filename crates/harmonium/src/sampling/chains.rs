@@ -3,7 +3,7 @@
 use super::{Clamp, Sampler};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, State};
-use crate::units::{Draw, OwnParameters};
+use crate::units::Draw;
 use harmonium_kernels::random::{Site, Stream};
 
 /// Persistent Gibbs chains (Tieleman 2008): one row each.
@@ -83,11 +83,12 @@ impl Sampler {
     }
 }
 
-/// `n` rows of independent units with the parameters of `base`.
+/// `n` rows of independent units with the biases of `base`, Gaussian units that see each other drawn
+/// together.
 ///
 /// # Errors
 ///
-/// If memory ends.
+/// If memory ends, or Gaussian units are coupled so strongly that they have no density.
 pub fn independent(
     machine: &Machine,
     base: &Base,
@@ -95,14 +96,37 @@ pub fn independent(
     stream: Stream,
 ) -> Result<State, Error> {
     let mut x = State::zeros(machine, n)?;
-    for (i, layer) in machine.layers().iter().enumerate() {
+    let joined = machine.real_blocks();
+    let alone = |l: &LayerId| !joined.iter().flatten().any(|m| m == l);
+    for l in machine.layer_ids().filter(alone) {
+        let layer = machine.layer(l);
         for row in 0..n {
-            let mut theta = base.bias_in(LayerId(i), row).to_vec();
-            let site = Site::new(row, 0, i);
-            let draw = Draw { stream, site, start: 0 };
-            let own = OwnParameters::new(&base.own[i], layer.len());
-            layer.units.sample_in_place(&mut theta, own, draw);
-            x.set_row(LayerId(i), row, &theta)?;
+            let mut theta = base.bias_in(l, row).to_vec();
+            let draw = Draw { stream, site: Site::new(row, 0, l.0), start: 0 };
+            layer.units.sample_in_place(&mut theta, layer.own(), draw);
+            x.set_row(l, row, &theta)?;
+        }
+    }
+    for layers in &joined {
+        let density = machine.block_of(layers)?;
+        for row in 0..n {
+            let fields = layers.iter().flat_map(|&l| base.bias_in(l, row));
+            let mut values: Vec<f64> = fields.copied().collect();
+            density.whiten(&mut values);
+            let mut at = 0;
+            for &l in layers {
+                let mut normals = vec![0.0; machine.layer(l).len()];
+                stream.normals_into(Site::new(row, 0, l.0), &mut normals);
+                values[at..].iter_mut().zip(&normals).for_each(|(u, z)| *u += z);
+                at += normals.len();
+            }
+            density.colour(&mut values);
+            let mut values = &values[..];
+            for &l in layers {
+                let (own, rest) = values.split_at(machine.layer(l).len());
+                x.set_row(l, row, own)?;
+                values = rest;
+            }
         }
     }
     Ok(x)

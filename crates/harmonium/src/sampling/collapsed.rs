@@ -2,7 +2,7 @@
 //! are summed out.
 //!
 //! The free layers are split in two. $S$ is the largest set of layers that see neither each other
-//! nor themselves; $K$ is the rest. With $E_\beta = (1-\beta)E_\text{base} + \beta E$,
+//! nor themselves, but for Gaussian units, which are integrated together; $K$ is the rest. With $E_\beta = (1-\beta)E_\text{base} + \beta E$,
 //!
 //! $$\ln p^*_\beta(x_K) = \sum_{l \in S} \Gamma_l\bigl((1-\beta) b^\text{base}_l + \beta\theta_l\bigr)
 //!   - E_\text{base}(x_K) - \beta A(x_K), \qquad A = E(x_K, x_S = 0) - E_\text{base}(x_K)$$
@@ -18,7 +18,7 @@ use super::{Clamp, Sampler, free_layers};
 use crate::engine::{Operand, Packed, TILES, with_scratch};
 use crate::error::Error;
 use crate::machine::{Base, LayerId, Machine, Meaning, State, add_input, pair_energy};
-use crate::units::{BitCoordinates, Draw, OwnParameters, Storage};
+use crate::units::{BitCoordinates, Draw, Storage};
 use harmonium_kernels::dense::dot;
 use harmonium_kernels::line::{TILE, Wide};
 use harmonium_kernels::random::{Site, Stream};
@@ -35,6 +35,8 @@ pub(crate) struct Collapsed<'a> {
     base: &'a Base,
     clamp: &'a Clamp,
     summed: Vec<LayerId>,
+    /// Gaussian units that are integrated together, by their number in the engine.
+    integrated: Vec<usize>,
     kept: Vec<LayerId>,
     /// $E$ of what is held, the same at every step: one for each row, or for all.
     held: Vec<f64>,
@@ -73,7 +75,7 @@ pub(crate) struct Variates {
 
 impl<'a> Collapsed<'a> {
     /// Prepares for rows like those of `x`, of which only what is held is looked at. A clamp holds
-    /// whole layers here.
+    /// whole layers here, and all Gaussian layers that see each other or none of them.
     pub(crate) fn new(
         sampler: &'a Sampler,
         base: &'a Base,
@@ -83,9 +85,15 @@ impl<'a> Collapsed<'a> {
         sampler.check(clamp, x)?;
         let machine = sampler.machine();
         let folded = machine.without_offsets()?;
-        let (summed, kept) = split(machine, &free_layers(machine, clamp));
+        let (mut summed, kept) = split(machine, &free_layers(machine, clamp));
         let is_kept = |l: LayerId| kept.contains(&l);
+        let joints = sampler.engine().joints().iter().enumerate();
+        let joints = joints.filter(|(_, joint)| joint.layers().iter().all(|l| summed.contains(l)));
+        let integrated: Vec<usize> = joints.map(|(k, _)| k).collect();
+        summed.retain(|l| sampler.engine().layers()[l.0].joint.is_none());
         let couplings = folded.couplings().iter().enumerate();
+        // What Gaussian units send each other is the same in the base.
+        let couplings = couplings.filter(|(_, c)| !folded.joins_reals(c));
         let pairs = couplings.filter(|(_, c)| is_kept(c.between.0) && is_kept(c.between.1));
         let pairs = pairs.map(|(i, _)| i).collect();
         let holds = folded.layer_ids().any(|l| clamp.holds_layer(l));
@@ -108,6 +116,7 @@ impl<'a> Collapsed<'a> {
             base,
             clamp,
             summed,
+            integrated,
             kept,
             held,
             gaps,
@@ -133,13 +142,7 @@ impl<'a> Collapsed<'a> {
 
     /// $\ln Z$ of the base over the free layers, in one row.
     pub(crate) fn base_log_partition(&self, row: usize) -> f64 {
-        let free = self.summed.iter().chain(&self.kept);
-        let layer = |&l: &LayerId| {
-            let layer = self.folded.layer(l);
-            let own = OwnParameters::new(&self.base.own[l.0], layer.len());
-            layer.units.log_partition(self.base.bias_in(l, row), own)
-        };
-        free.map(layer).sum()
+        self.base.log_partition_of(&self.folded, &free_layers(&self.folded, self.clamp), row)
     }
 
     /// $\ln p^*_\beta(x_K) + E_\text{base}(x_K)$ of each row, at the $\beta$ of each row in each
@@ -168,6 +171,11 @@ impl<'a> Collapsed<'a> {
             }
             let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
             self.sum_units(x, l, &[&betas[0], &betas[1]], &mut logs, Some(variates));
+            add_difference(&logs, log_weights);
+        }
+        if !self.integrated.is_empty() {
+            let mut logs = [vec![0.0; x.n_rows()], vec![0.0; x.n_rows()]];
+            self.integrate(x, &[&betas[0], &betas[1]], &mut logs, Some(variates));
             add_difference(&logs, log_weights);
         }
         self.sample_kept(x, &betas[1], variates);
@@ -256,6 +264,7 @@ impl<'a> Collapsed<'a> {
                 self.sum_units(x, l, betas, &mut logs, draw);
             }
         }
+        self.integrate(x, betas, &mut logs, draw);
         logs
     }
 
@@ -286,14 +295,8 @@ impl<'a> Collapsed<'a> {
     fn own_gap(&self, x: &State, l: LayerId, row: usize, gap: &[f64], fours: &[[f64; 16]]) -> f64 {
         let layer = self.folded.layer(l);
         let Some(bits) = x.layers[l.0].bits() else {
-            let values = x.row(l, row);
-            let base = OwnParameters::new(&self.base.own[l.0], layer.len());
-            let own = |k: usize| -> f64 {
-                let rows = layer.own().row(k).iter().zip(base.row(k)).zip(values);
-                rows.map(|((own, base), &x)| layer.units.own_term(k, own - base, x)).sum()
-            };
-            let own = (0..layer.units.own_parameters().len()).map(own);
-            return dot(gap, values) + own.sum::<f64>();
+            // What units own is the same in the base.
+            return dot(gap, x.row(l, row));
         };
         let mut on = 0.0;
         for (&word, fours) in bits.row(row).iter().zip(fours.chunks(16)) {
@@ -440,25 +443,19 @@ impl<'a> Collapsed<'a> {
         let mix = |row: usize, beta: f64| {
             let mix = |(own, base): (&f64, &f64)| (1.0 - beta) * base + beta * own;
             let own = &theta[row * len..(row + 1) * len];
-            let theta: Vec<f64> = own.iter().zip(self.base.bias_in(l, row)).map(mix).collect();
-            let own = layer.own.iter().zip(&self.base.own[l.0]).map(mix);
-            (theta, own.collect::<Vec<f64>>())
+            own.iter().zip(self.base.bias_in(l, row)).map(mix).collect::<Vec<f64>>()
         };
         let row_sums = |row: usize| {
-            let sum = |beta: &&[f64]| {
-                let (theta, own) = mix(row, beta[row]);
-                layer.units.log_partition(&theta, OwnParameters::new(&own, len))
-            };
+            let sum = |beta: &&[f64]| layer.units.log_partition(&mix(row, beta[row]), layer.own());
             betas.iter().map(sum).collect::<Vec<f64>>()
         };
         add_rows(n_rows * len, n_rows, logs, row_sums);
         let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) else { return };
         let mut values = vec![0.0; n_rows * len];
         let respond = |(row, out): (usize, &mut [f64])| {
-            let (mut theta, own) = mix(row, last[row]);
+            out.copy_from_slice(&mix(row, last[row]));
             let draw = Draw { stream, site: Site::new(row, sweep, l.0), start: 0 };
-            layer.units.sample_in_place(&mut theta, OwnParameters::new(&own, len), draw);
-            out.copy_from_slice(&theta);
+            layer.units.sample_in_place(out, layer.own(), draw);
         };
         if n_rows * len > WORTH_THREADS {
             values.par_chunks_exact_mut(len).enumerate().for_each(respond);
@@ -466,6 +463,79 @@ impl<'a> Collapsed<'a> {
             values.chunks_exact_mut(len).enumerate().for_each(respond);
         }
         x.set_layer(l, &values);
+    }
+
+    /// Adds what Gaussian units that see each other sum to, and samples them if asked for. In
+    /// coordinates in which they are independent the input of the base and that of the machine are
+    /// mixed after each was brought there.
+    fn integrate(
+        &self,
+        x: &mut State,
+        betas: &[&[f64]],
+        logs: &mut [Vec<f64>],
+        draw: Option<Variates>,
+    ) {
+        let engine = self.sampler.engine();
+        let n_rows = x.n_rows();
+        for joint in self.integrated.iter().map(|&k| &engine.joints()[k]) {
+            let (Some(density), n) = (joint.density(), joint.len()) else { continue };
+            let mut inputs = vec![0.0; n_rows * n];
+            for (l, range) in joint.parts() {
+                let theta = self.sampler.natural_parameters(x, l);
+                for (all, own) in inputs.chunks_exact_mut(n).zip(theta.chunks_exact(range.len())) {
+                    all[range.clone()].copy_from_slice(own);
+                }
+            }
+            let base_in = |row: usize| {
+                let fields = joint.layers().iter().flat_map(|&l| self.base.bias_in(l, row));
+                let mut fields: Vec<f64> = fields.copied().collect();
+                density.whiten(&mut fields);
+                fields
+            };
+            let shared = (!self.base.differs_by_row()).then(|| base_in(0));
+            let of_row = |(row, input): (usize, &mut [f64])| {
+                let own;
+                let base = if let Some(base) = &shared {
+                    base
+                } else {
+                    own = base_in(row);
+                    &own
+                };
+                density.whiten(input);
+                let mixed = |beta: f64| {
+                    input.iter().zip(base).map(move |(t, b)| (1.0 - beta) * b + beta * t)
+                };
+                let sum = |beta: &&[f64]| {
+                    density.constant() + 0.5 * mixed(beta[row]).map(|u| u * u).sum::<f64>()
+                };
+                let sums: Vec<f64> = betas.iter().map(sum).collect();
+                if let (Some(Variates { stream, sweep }), Some(last)) = (draw, betas.last()) {
+                    let mut values: Vec<f64> = mixed(last[row]).collect();
+                    let mut normals = vec![0.0; n];
+                    for (l, range) in joint.parts() {
+                        stream.normals_into(Site::new(row, sweep, l.0), &mut normals[range]);
+                    }
+                    values.iter_mut().zip(&normals).for_each(|(u, z)| *u += z);
+                    density.colour(&mut values);
+                    input.copy_from_slice(&values);
+                }
+                sums
+            };
+            let sums: Vec<Vec<f64>> = if n_rows * n * n > WORTH_THREADS {
+                inputs.par_chunks_exact_mut(n).enumerate().map(of_row).collect()
+            } else {
+                inputs.chunks_exact_mut(n).enumerate().map(of_row).collect()
+            };
+            for (row, sums) in sums.iter().enumerate() {
+                logs.iter_mut().zip(sums).for_each(|(log, sum)| log[row] += sum);
+            }
+            if draw.is_some() {
+                for (l, range) in joint.parts() {
+                    let rows = inputs.chunks_exact(n).flat_map(|row| &row[range.clone()]);
+                    x.set_layer(l, &rows.copied().collect::<Vec<f64>>());
+                }
+            }
+        }
     }
 }
 
@@ -492,7 +562,7 @@ fn gap_in_row(
     (l, row): (LayerId, usize),
 ) -> Vec<f64> {
     let mut field = folded.layer(l).bias.clone();
-    for c in folded.couplings() {
+    for c in folded.couplings().iter().filter(|c| !folded.joins_reals(c)) {
         if let Some(m) = c.other_end(l).filter(|&m| clamp.holds_layer(m)) {
             add_input(c, l, x.row(m, row), &mut field);
         }
@@ -537,10 +607,15 @@ pub(crate) fn kept_layers(machine: &Machine) -> Vec<LayerId> {
 }
 
 /// The free layers that are summed out, and those that are kept: the most entries that see
-/// neither each other nor themselves go.
+/// neither each other nor themselves go, where Gaussian layers that see each other count as one.
 fn split(machine: &Machine, free: &[LayerId]) -> (Vec<LayerId>, Vec<LayerId>) {
-    let alone: Vec<LayerId> = free.iter().copied().filter(|&l| !machine.has_lateral(l)).collect();
-    let (summed, _) = machine.heaviest_uncoupled(&alone, |l| machine.layer(l).len() as f64);
+    let mut joined = machine.real_blocks();
+    joined.retain(|block| block.iter().all(|l| free.contains(l)));
+    let is_alone =
+        |l: LayerId| !machine.has_lateral(l) && !joined.iter().flatten().any(|m| *m == l);
+    let alone = free.iter().filter(|&&l| is_alone(l)).map(|&l| vec![l]);
+    let candidates: Vec<Vec<LayerId>> = alone.chain(joined.iter().cloned()).collect();
+    let (summed, _) = machine.heaviest_uncoupled(&candidates, |l| machine.layer(l).len() as f64);
     let kept = free.iter().copied().filter(|l| !summed.contains(l)).collect();
     (summed, kept)
 }

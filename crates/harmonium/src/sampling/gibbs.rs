@@ -41,10 +41,18 @@ impl Sampler {
         first.iter().for_each(|block| walk.visit_all(x, block, Response::Sample { stream, sweep }));
     }
 
-    /// Whether a clamp and a state are of this machine's shape.
+    /// Whether a clamp and a state are of this machine's shape, and Gaussian units that see each other
+    /// and are free have a density.
     pub(super) fn check(&self, clamp: &Clamp, x: &State) -> Result<(), Error> {
         clamp.check(self.graph(), x.n_rows())?;
-        x.check(self.graph())
+        x.check(self.graph())?;
+        let joints = self.engine().joints().iter();
+        for joint in joints.filter(|joint| joint.density().is_none()) {
+            if !joint.layers().iter().all(|&l| clamp.holds_layer(l)) {
+                self.machine().block_of(joint.layers())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -62,7 +70,7 @@ pub(super) fn sample_sweeps(
     match walk.engine {
         Engine::Packed(engine) => {
             for sweep in sweeps {
-                for &l in engine.schedule().iter().flatten() {
+                for l in walk.engine.visits(engine.schedule().iter().flatten()) {
                     let response = Response::Sample { stream, sweep };
                     packed::visit_all_rows(&walk, engine, x, l, response);
                 }

@@ -47,7 +47,8 @@ impl Sampler {
     pub(crate) fn unit_means(&self, x: &mut State, l: LayerId) -> Result<Vec<f64>, Error> {
         x.check(self.graph())?;
         let machine = self.machine();
-        let mut theta = if machine.has_lateral(l) {
+        let sees_alike = self.engine().layers()[l.0].joint.is_some();
+        let mut theta = if machine.has_lateral(l) || sees_alike {
             let rows = (0..x.n_rows()).into_par_iter().map(|row| machine.theta(l, x, row));
             rows.collect::<Result<Vec<_>, Error>>()?.concat()
         } else {
@@ -61,8 +62,8 @@ impl Sampler {
     }
 
     /// A copy of `x` with the free units of `layers`, which must not see each other, at their means
-    /// given all the rest. Layers with lateral couplings keep their values: there a mean given the
-    /// others' means would be another thing.
+    /// given all the rest. Layers with lateral couplings and Gaussian units that see each other keep their
+    /// values: there a mean given the others' means would be another thing.
     ///
     /// # Errors
     ///
@@ -74,7 +75,9 @@ impl Sampler {
         layers: &[LayerId],
     ) -> Result<State, Error> {
         self.check(clamp, x)?;
-        let alone = |l: &LayerId| !self.graph().has_lateral(*l);
+        let alone = |l: &LayerId| {
+            !self.graph().has_lateral(*l) && self.engine().layers()[l.0].joint.is_none()
+        };
         let layers: Vec<LayerId> = layers.iter().copied().filter(alone).collect();
         let mut means = x.clone();
         visit_means(self.engine(), clamp, &mut means, &layers);

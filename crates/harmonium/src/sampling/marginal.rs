@@ -1,7 +1,7 @@
 //! The weight of a state once the layers that a sweep visits first are summed out.
 //!
-//! $S$ is the first block of the schedule without the layers that are coupled with themselves, $K$
-//! everything else. A sweep replaces $x_S$ before anything reads it, so that $x_K$ alone is the
+//! $S$ is the first block of the schedule without the layers that are coupled with themselves, unless these
+//! are Gaussian, which are integrated together; $K$ is everything else. A sweep replaces $x_S$ before anything reads it, so that $x_K$ alone is the
 //! state of a chain, with
 //!
 //! $$\ln p^*(x_K) = \sum_{l \in S} \Gamma_l(\theta_l) - E(x_K, x_S = 0)$$
@@ -65,10 +65,21 @@ impl Marginal {
         let x = &*x;
         let density = |row: usize| {
             let mut log = -self.constant;
-            for (l, theta) in &thetas {
+            for (l, theta) in thetas.iter().filter(|(l, _)| layers[l.0].joint.is_none()) {
                 let layer = &layers[l.0];
                 let theta = &theta[row * layer.len..(row + 1) * layer.len];
                 log += layer.units.log_partition(theta, OwnParameters::new(&layer.own, layer.len));
+            }
+            for joint in sampler.engine().joints().iter().filter(|j| self.sums(j.layers()[0])) {
+                let theta = |l: LayerId| thetas.iter().find(|(m, _)| *m == l).map(|(_, t)| t);
+                let mut u = Vec::with_capacity(joint.len());
+                for (l, range) in joint.parts() {
+                    let own = row * range.len()..(row + 1) * range.len();
+                    u.extend(theta(l).into_iter().flat_map(|theta| &theta[own.clone()]));
+                }
+                let Some(density) = joint.density() else { return f64::NAN };
+                density.whiten(&mut u);
+                log += density.log_integral(&u);
             }
             for (l, bias) in &self.kept {
                 let layer = &layers[l.0];
@@ -83,7 +94,8 @@ impl Marginal {
             log
         };
         let entries: usize = x.layers.iter().map(|l| l.len).sum();
-        let work = if self.coupled.is_some() { entries * entries } else { entries };
+        let joined = !sampler.engine().joints().is_empty();
+        let work = if self.coupled.is_some() || joined { entries * entries } else { entries };
         if x.n_rows() * work > WORTH_THREADS && rayon::current_num_threads() > 1 {
             return (0..x.n_rows()).into_par_iter().with_min_len(8).map(density).collect();
         }
@@ -98,7 +110,8 @@ impl Marginal {
 /// The layers that are summed out, and those that are kept.
 fn split(machine: &Machine) -> (Vec<LayerId>, Vec<LayerId>) {
     let first = machine.schedule().into_iter().next().unwrap_or_default();
-    machine.layer_ids().partition(|l| first.contains(l) && !machine.has_lateral(*l))
+    let summed = |l: LayerId| !machine.has_lateral(l) || machine.is_gaussian(l);
+    machine.layer_ids().partition(|l| first.contains(l) && summed(*l))
 }
 
 fn inside(kept: &[LayerId], between: (LayerId, LayerId)) -> bool {

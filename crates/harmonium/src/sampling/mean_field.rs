@@ -1,7 +1,8 @@
 //! Mean field: the factorised $q$ that is closest to $p$ in the sense of the lower bound.
 //!
 //! Iterates $m_l \leftarrow E[x_l \mid m_{\setminus l}]$ over the free layers, one after the
-//! other (unit by unit inside laterally coupled layers). Each update maximises the bound
+//! other (unit by unit inside laterally coupled layers; Gaussian units that see each other together, as
+//! one Gaussian with their covariance). Each update maximises the bound
 //! $-\langle E\rangle_q + H(q)$ over its block while the rest is held, so sequential mean field
 //! never lowers it. Rows stop on their own, so a row's result does not depend on its neighbours.
 
@@ -10,7 +11,7 @@ use super::walk::{Heat, Response, Walk, in_tasks};
 use super::{Clamp, Sampler, fast_mean_field, packed};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::machine::{LayerId, Machine, Meaning, State};
+use crate::machine::{FreeReals, LayerId, Machine, Meaning, State};
 use serde::{Deserialize, Serialize};
 
 /// When a mean-field iteration stops, and how far it moves.
@@ -124,10 +125,14 @@ impl Sampler {
     /// Replaces layers that do not see each other by their conditional means.
     ///
     /// Given the rest these means are exact, so statistics taken with them have less noise and the
-    /// same expectation (Rao–Blackwell). Layers with lateral couplings are left as they are.
+    /// same expectation (Rao–Blackwell). Layers with lateral couplings and Gaussian units that see each
+    /// other are left as they are.
     pub(crate) fn average_block(&self, clamp: &Clamp, x: &mut State, block: &[LayerId]) {
         let engine = self.engine();
-        let alone = |l: &LayerId| engine.layers()[l.0].lateral.is_none() && clamp.frees_layer(*l);
+        let alone = |l: &LayerId| {
+            let layer = &engine.layers()[l.0];
+            layer.lateral.is_none() && layer.joint.is_none() && clamp.frees_layer(*l)
+        };
         let block: Vec<LayerId> = block.iter().copied().filter(alone).collect();
         visit_means(engine, clamp, x, &block);
         for l in block {
@@ -153,7 +158,7 @@ pub(super) fn until_still(
             let mut sweep = |active: &[usize], change: &mut Vec<f64>| {
                 change.clear();
                 change.resize(n_rows, 0.0);
-                for &l in engine.schedule().iter().flatten() {
+                for l in walk.engine.visits(engine.schedule().iter().flatten()) {
                     packed::visit(&walk, engine, x, l, active, response, change);
                 }
             };
@@ -210,8 +215,8 @@ pub(super) fn visit_means(engine: &Engine, clamp: &Clamp, x: &mut State, layers:
     walk.visit_all(x, layers, Response::Mean);
 }
 
-/// $-\langle E\rangle_q + H(q)$ of each row, whose free layers hold means; free Gaussian units have variance
-/// $1/\gamma$. A bound of $\ln\sum_h e^{-E(v, h)}$, which is met where the free units are independent.
+/// $-\langle E\rangle_q + H(q)$ of each row, whose free layers hold means; free Gaussian units have the covariance
+/// $\Lambda^{-1}$. A bound of $\ln\sum_h e^{-E(v, h)}$, which is met where the free units are independent.
 ///
 /// # Errors
 ///
@@ -220,16 +225,19 @@ pub(crate) fn bounds(machine: &Machine, clamp: &Clamp, x: &State) -> Result<Vec<
     clamp.check(machine, x.n_rows())?;
     let mut bounds: Vec<f64> = machine.energies(x)?.into_iter().map(|e| -e).collect();
     for (row, bound) in bounds.iter_mut().enumerate() {
-        for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
+        let finite = |l: &LayerId| !clamp.holds_layer(*l) && !machine.is_gaussian(*l);
+        for l in machine.layer_ids().filter(finite) {
             let (layer, means) = (machine.layer(l), x.row(l, row));
             let group = layer.units.group();
             for unit in (0..layer.n_units()).filter(|&u| !clamp.holds(l, row, u)) {
                 let range = unit * group..(unit + 1) * group;
-                let own = layer.own().piece(range.clone());
-                *bound += layer.units.entropy(&means[range], own);
-                *bound -= layer.units.spread_energy(own);
+                *bound += layer.units.entropy(&means[range.clone()], layer.own().piece(range));
             }
         }
+    }
+    // The entropy of a Gaussian, less what its spread adds to the energy: n/2.
+    for FreeReals { density, rows, .. } in machine.free_reals(clamp, x.n_rows())? {
+        rows.iter().for_each(|&row| bounds[row] += density.constant());
     }
     Ok(bounds)
 }

@@ -16,6 +16,7 @@ mod collapsed;
 mod fast_mean_field;
 mod gibbs;
 mod inference;
+mod joint;
 mod labelled;
 mod lateral_bits;
 mod marginal;
@@ -40,8 +41,7 @@ pub use trajectory::TrackedLogPartition;
 
 pub(crate) use ancestral::Way;
 pub(crate) use bennett::{bennett, solve_bennett};
-pub(crate) use bridge::Bridge;
 pub(crate) use collapsed::{Collapsed, Variates, kept_layers};
 pub(crate) use inference::free_layers;
 pub(crate) use labelled::normalise;
-pub(crate) use trajectory::{Extent, Rung, Trajectory};
+pub(crate) use trajectory::{Extent, Frozen, Known, Trajectory, Unsettled};

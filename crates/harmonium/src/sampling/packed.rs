@@ -2,11 +2,12 @@
 //!
 //! Where the units are bits and a whole layer is sampled, product, temperature, sigmoid, uniform
 //! variate and packing run in one pass over each panel of 64 columns. If they see each other, see
-//! [`lateral_bits`]. Everything else takes the natural parameters from the kernels and lets the units respond row by row.
+//! [`lateral_bits`]; Gaussian units that do, [`joint`]. Everything else takes the natural parameters from the kernels and lets
+//! the units respond row by row.
 
-use super::lateral_bits;
 use super::walk::{Heat, Place, Response, Scratch, Walk};
 use super::{Clamp, Sampler};
+use super::{joint, lateral_bits};
 use crate::engine::{
     Dense, Engine, Lateral, Operand, Packed, Sparse, TILES, TileMeans, with_scratch,
 };
@@ -28,11 +29,14 @@ thread_local! {
 
 /// What the calling thread keeps from visit to visit.
 #[derive(Default)]
-struct Buffers {
-    sources: Vec<Operand>,
+pub(super) struct Buffers {
+    pub(super) sources: Vec<Operand>,
     words: Vec<u64>,
-    theta: Vec<f32>,
+    pub(super) theta: Vec<f32>,
     betas: Vec<f32>,
+    /// Inputs and values of units that are drawn together, row by row.
+    pub(super) inputs: Vec<f32>,
+    pub(super) values: Vec<f32>,
 }
 
 /// [`visit`] in all rows.
@@ -64,6 +68,13 @@ pub(super) fn visit(
     response: Response,
     change: &mut [f64],
 ) {
+    if let Some(joint) = walk.engine.joint_of(l) {
+        let mut buffers = BUFFERS.take();
+        let room = (change, &mut buffers);
+        joint::visit_by_kernels((walk, engine), x, joint, active, response, room);
+        BUFFERS.set(buffers);
+        return;
+    }
     if walk.clamp.holds_layer(l) {
         return;
     }
@@ -309,7 +320,7 @@ pub(super) fn theta_from(
 }
 
 /// $s\theta$ of layer `l`, panel by panel.
-fn panels_of_theta(
+pub(super) fn panels_of_theta(
     engine: &Packed,
     l: LayerId,
     x: &State,
@@ -347,6 +358,22 @@ fn panels_of_theta_from(
             scratch.theta = theta;
         });
     });
+}
+
+/// Writes what [`panels_of_theta`] wrote for a layer with $s = 1$ to some columns of rows of `n` numbers.
+pub(super) fn rows_of_panels(
+    panels: &[f32],
+    n_rows: usize,
+    columns: std::ops::Range<usize>,
+    n: usize,
+    out: &mut [f32],
+) {
+    for (row, out) in out.chunks_exact_mut(n).enumerate() {
+        for (panel, out) in out[columns.clone()].chunks_mut(PANEL).enumerate() {
+            let at = (panel * n_rows + row) * PANEL;
+            out.copy_from_slice(&panels[at..at + out.len()]);
+        }
+    }
 }
 
 /// Appends one row of what [`panels_of_theta`] wrote, without $s$.

@@ -1,63 +1,67 @@
-//! Trajectory tempering: the machine that learns exchanges samples with frozen earlier ones.
+//! Trajectory tempering: the machine that learns is proposed samples of an earlier one.
 //!
 //! The ladder does not lead to higher temperatures but back along the training. Its lowest rung is
 //! the factorised machine that training started from, whose samples are exact; above it stand
-//! machines as they were when they were frozen, each with a reservoir of its samples. In a round
+//! machines as they were when they were frozen, each known by many samples. A chain $x$ of the machine that learns
+//! jumps to a copy of a sample $y$ of the machine that was frozen last with probability
+//! $$\min\Bigl(1, \frac{p_1(y)\,p_0(x)}{p_0(y)\,p_1(x)}\Bigr),$$
+//! which leaves $p_1$ where it is (Metropolis & Hastings with independent proposals), and then sweeps. When too few jumps are
+//! accepted the machine is frozen as well: chains jump and sweep until they have forgotten where they were, and samples are
+//! taken from them, apart by as much as it takes to forget.
+//! Chains that change places with checkpoints of a training are due to Béreux, Decelle, Furtlehner, Rosset & Seoane 2025; their
+//! use for learning, the ladder that grows and its Bennett ratios to arXiv 2607.27077. Here samples are copied and not
+//! exchanged: an exchange conserves how many samples there are of each mode in chains and reservoir together, so that what is
+//! left behind in the reservoir is what the machine moves away from, and every rung lags a little more than the one below. Where
+//! chains do not forget in time, the machine is not frozen: training has gone too far.
 //!
-//! 1. one pair of neighbouring rungs exchanges a block of samples, and the upper one sweeps its
-//!    block. Pairs take turns from below, with the same block, so that a sample can climb from the
-//!    exact end to the top in one pass;
-//! 2. the chains of the machine that learns exchange with a block of the highest rung.
+//! $x$ is what is left of a state when the layers that a sweep visits first are summed out (`marginal.rs`).
 //!
-//! Two samples change places with probability
-//! $$\min\Bigl(1, \frac{p_1(x_0)\,p_0(x_1)}{p_0(x_0)\,p_1(x_1)}\Bigr),$$
-//! which leaves the joint distribution of all samples where it is (Béreux, Decelle, Furtlehner, Rosset
-//! & Seoane 2025; its use for learning: arXiv 2607.27077). $x$ is what is left of a state when the
-//! layers that a sweep visits first are summed out (`marginal.rs`).
-//!
-//! The ratios of exchanges also tell $\ln Z_1/Z_0$ of neighbours (`bridge.rs`), so that the sum
-//! along the ladder, from the lowest rung in closed form, is $\ln Z$ of the machine that learns.
+//! **$\ln Z$.** Samples of neighbouring rungs give $\ln Z_1/Z_0$ by Bennett's ratio, and the sum along the ladder, from the lowest
+//! rung in closed form, is $\ln Z$ of the machine that learns. Chains and samples live in *groups* that never meet, from the exact
+//! end to the top, so that groups are independent however slowly each of them forgets: the spread of their sums is the error.
 
-use super::bridge::{Bridge, Seen, acceptance, spread};
+use super::bridge::{Seen, acceptance, forgetting, mean_and_error};
 use super::chains::independent;
 use super::marginal::Marginal;
 use super::{Clamp, Sampler, bennett};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Base, Layer, Machine, State, check_memory};
-use crate::units::binary::logistic;
 use harmonium_kernels::random::{Site, Stream};
 use serde::Serialize;
+use std::ops::Range;
 
-/// Sweeps between two blocks of a new reservoir, as a multiple of those between two exchanges: a
-/// block should not repeat the one before it.
-const FILLING: usize = 4;
-/// Sweeps of copies of the chains before they say something about $\ln Z$: the machine has moved
-/// since the chains did.
-const CATCHING_UP: usize = 2;
+/// Groups of chains that never meet, if there are chains enough.
+const GROUPS: usize = 5;
+/// Rounds before a new machine is sampled, for each that a chain takes to forget; at least as many.
+const SETTLING: usize = 20;
+/// Rounds between two samples of a chain, for each that it takes to forget.
+const APART: f64 = 2.0;
+/// Most rounds until the chains of a new machine have settled.
+const MOST_ROUNDS: usize = 200;
+/// The standard error beyond which $\ln Z$ is not to be believed: samples that are so few may all miss the same.
+const ROUGH: f64 = 0.5;
+/// Rounds before the chains say something about $\ln Z$, and rounds that do.
+const LOOKING: (usize, usize) = (12, 4);
 /// How often the way to a machine that the factorised one does not reach is halved to find the next
 /// rung.
 const HALVINGS: usize = 6;
 /// Of the way that is left, what is gone in one step at the end.
 const NEARLY_THERE: f64 = 1e-3;
 
-/// Passes of a block that settle a ladder, for each square of its length.
-const PASSES: f64 = 2.0;
-
 /// $\ln Z$ along a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TrackedLogPartition {
     /// The estimate, in nats.
     pub log_z: f64,
-    /// Its standard error: by the spread of independent columns of chains, or, where that is more, by
-    /// how far samples drifted while reservoirs were filled, or by how far later exchanges moved it.
+    /// Its standard error, by the spread of groups of chains that never meet.
     pub std_error: f64,
     /// Frozen machines between the factorised one and this one.
     pub rungs: usize,
-    /// The share of exchanges between the last of them and this one that are accepted.
+    /// The share of jumps from the last of them to this one that are accepted.
     pub acceptance: f64,
-    /// Whether there were rounds enough for samples to come through from the exact end. Elsewhere all
-    /// samples may lag behind their machines alike, which no error bar knows of.
+    /// Whether the samples of every frozen machine had settled, and the error is small. Elsewhere they may all lag behind their
+    /// machines alike, which no error bar knows of.
     pub is_settled: bool,
 }
 
@@ -65,17 +69,17 @@ pub struct TrackedLogPartition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Chains, and rows of a block.
-    pub(crate) columns: usize,
-    /// Blocks of a reservoir.
+    pub(crate) chains: usize,
+    /// Blocks of samples.
     pub(crate) blocks: usize,
 }
 
-/// The factorised machine at the lower end.
-#[derive(Clone, Debug)]
-struct Ground {
-    base: Base,
-    sampler: Sampler,
-    marginal: Marginal,
+impl Extent {
+    /// The chains of each group.
+    fn groups(self) -> impl Iterator<Item = Range<usize>> {
+        let n = GROUPS.min(self.chains);
+        (0..n).map(move |g| g * self.chains / n..(g + 1) * self.chains / n)
+    }
 }
 
 /// A frozen machine with its samples.
@@ -83,59 +87,142 @@ struct Ground {
 pub(crate) struct Rung {
     sampler: Sampler,
     marginal: Marginal,
+    /// Samples, in blocks of one row for each chain.
     pub(crate) blocks: Vec<State>,
-    /// What it and the rung below saw of each other.
-    pub(crate) bridge: Bridge,
+    /// $\ln p^*$ of each sample.
+    logs: Vec<Vec<f64>>,
 }
 
 impl Rung {
-    /// A frozen machine as it was stored.
-    pub(crate) fn stored(
+    /// A machine and its samples.
+    pub(crate) fn new(
         machine: Machine,
         arithmetic: Arithmetic,
-        blocks: Vec<State>,
-        bridge: Bridge,
+        mut blocks: Vec<State>,
     ) -> Result<Self, Error> {
         let marginal = Marginal::of(&machine)?;
-        Ok(Self { sampler: Sampler::new(machine, arithmetic), marginal, blocks, bridge })
+        let sampler = Sampler::new(machine, arithmetic);
+        let logs = blocks.iter_mut().map(|x| marginal.log_densities(&sampler, x)).collect();
+        Ok(Self { sampler, marginal, blocks, logs })
     }
 
     /// The machine.
     pub(crate) fn machine(&self) -> &Machine {
         self.sampler.machine()
     }
+
+    /// $u = \ln p^*_1 - \ln p^*_0$ of all samples, block by block, where $p_1$ is another machine.
+    fn seen_by(&self, (sampler, marginal): (&Sampler, &Marginal)) -> Vec<f64> {
+        let blocks = self.blocks.iter().zip(&self.logs);
+        let of = |(x, logs): (&State, &Vec<f64>)| {
+            let above = marginal.log_densities(sampler, &mut x.clone());
+            above.into_iter().zip(logs).map(|(a, b)| a - b).collect::<Vec<f64>>()
+        };
+        blocks.flat_map(of).collect()
+    }
+
+    /// The same of samples `x` of that machine.
+    fn sees(&self, (sampler, marginal): (&Sampler, &Marginal), x: &mut State) -> Vec<f64> {
+        let above = marginal.log_densities(sampler, x);
+        let below = self.marginal.log_densities(&self.sampler, x);
+        above.into_iter().zip(below).map(|(a, b)| a - b).collect()
+    }
 }
 
-/// Frozen machines, and where the next round is.
+/// A machine that is to be frozen.
+struct New {
+    sampler: Sampler,
+    marginal: Marginal,
+}
+
+impl New {
+    fn of(machine: &Machine, arithmetic: Arithmetic) -> Result<Self, Error> {
+        let marginal = Marginal::of(machine)?;
+        Ok(Self { sampler: Sampler::new(machine.clone(), arithmetic), marginal })
+    }
+
+    fn both(&self) -> (&Sampler, &Marginal) {
+        (&self.sampler, &self.marginal)
+    }
+}
+
+/// $\ln Z$ of the machine that was frozen last.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Known {
+    /// By all samples.
+    pub(crate) log_z: f64,
+    /// By those of each group alone.
+    pub(crate) of_groups: Vec<f64>,
+    /// Machines frozen so far.
+    pub(crate) rungs: u64,
+    /// Whether the samples of all of them had settled.
+    pub(crate) is_settled: bool,
+}
+
+/// What became of the attempt to freeze a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frozen {
+    /// It is the last rung now.
+    Yes,
+    /// Its chains did not settle.
+    No,
+}
+
+/// Whether a machine is frozen although its chains do not settle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsettled {
+    /// It is, and $\ln Z$ is not to be believed from there on.
+    Freeze,
+    /// It is not.
+    Refuse,
+}
+
+/// The machine that was frozen last, and what is known of those before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trajectory {
     extent: Extent,
     arithmetic: Arithmetic,
-    ground: Ground,
-    rungs: Vec<Rung>,
+    base: Base,
+    rung: Rung,
+    known: Known,
     /// Rounds done.
     rounds: u64,
-    /// The rung and the block that exchange next with the rung below.
-    place: (usize, usize),
 }
 
 impl Trajectory {
-    /// The lower end alone: `machine` without its couplings.
+    /// The lower end alone: `machine` without its couplings, but for those between Gaussian units.
     pub(crate) fn new(
         machine: &Machine,
         base: Base,
         extent: Extent,
         arithmetic: Arithmetic,
+        stream: Stream,
     ) -> Result<Self, Error> {
+        check_room(machine, extent)?;
         let ground = machine.temper(&base, 0.0)?;
-        let marginal = Marginal::of(&ground)?;
-        let ground = Ground { base, sampler: Sampler::new(ground, arithmetic), marginal };
-        Ok(Self { extent, arithmetic, ground, rungs: Vec::new(), rounds: 0, place: (0, 0) })
+        let draw = |b: usize| independent(&ground, &base, extent.chains, stream.fork(b as u64));
+        let blocks = (0..extent.blocks).map(draw).collect::<Result<_, Error>>()?;
+        let log_z = base.log_partition(&ground);
+        let of_groups = vec![log_z; extent.groups().count()];
+        let known = Known { log_z, of_groups, rungs: 0, is_settled: true };
+        let rung = Rung::new(ground, arithmetic, blocks)?;
+        Ok(Self { extent, arithmetic, base, rung, known, rounds: 0 })
     }
 
-    /// Climbs from the factorised machine to `machine`, where that is farther than one exchange by
+    /// As it was stored.
+    pub(crate) fn restored(
+        (machine, base, blocks): (Machine, Base, Vec<State>),
+        extent: Extent,
+        arithmetic: Arithmetic,
+        (known, rounds): (Known, u64),
+    ) -> Result<Self, Error> {
+        let rung = Rung::new(machine, arithmetic, blocks)?;
+        Ok(Self { extent, arithmetic, base, rung, known, rounds })
+    }
+
+    /// Climbs from the factorised machine to `machine`, where that is farther than one jump by
     /// way of machines in between, $(1-\beta)E_0 + \beta E$. Neighbours accept a share of about
-    /// `wanted`. Returns samples of the machine, one for each column.
+    /// `wanted`. Returns samples of the machine, one for each chain.
     pub(crate) fn reach(
         &mut self,
         machine: &Machine,
@@ -143,35 +230,26 @@ impl Trajectory {
         k: usize,
         stream: Stream,
     ) -> Result<State, Error> {
-        let mut x = self.draw(stream.fork(0))?;
-        let mut beta = 0.0;
-        let mut step = 0;
+        let mut x = self.rung.blocks[0].clone();
+        let (mut beta, mut step) = (0.0, 0);
         while beta < 1.0 {
             step += 1;
-            let stream = stream.fork(step);
             beta = self.next(machine, beta, wanted)?;
-            let between = machine.temper(&self.ground.base, beta)?;
-            // The samples are those of the rung below: they settle before they are kept.
-            self.push(between, &mut x, self.extent.blocks, k, stream)?;
+            let between = machine.temper(&self.base, beta)?;
+            self.freeze(&between, &mut x, k, Unsettled::Freeze, stream.fork(step))?;
         }
         Ok(x)
     }
 
     /// The largest inverse temperature up to 1 whose machine should accept a share of `wanted`, judged
-    /// by the samples of the highest rung and their importance weights.
-    fn next(&mut self, machine: &Machine, from: f64, wanted: f64) -> Result<f64, Error> {
-        let mut samples = match self.rungs.last() {
-            Some(rung) => rung.blocks[0].clone(),
-            None => self.draw(Stream::new(0).fork(from.to_bits()))?,
-        };
-        let (low, marginal) = self.top();
-        let below = marginal.log_densities(low, &mut samples);
+    /// by the samples of the last rung and their importance weights.
+    fn next(&self, machine: &Machine, from: f64, wanted: f64) -> Result<f64, Error> {
         let mut share = 1.0;
         for _ in 0..HALVINGS {
             let beta = from + share * (1.0 - from);
-            let sampler = Sampler::new(machine.temper(&self.ground.base, beta)?, self.arithmetic);
-            let above = Marginal::of(sampler.machine())?.log_densities(&sampler, &mut samples);
-            let u: Vec<f64> = above.iter().zip(&below).map(|(a, b)| a - b).collect();
+            let sampler = Sampler::new(machine.temper(&self.base, beta)?, self.arithmetic);
+            let marginal = Marginal::of(sampler.machine())?;
+            let u = self.rung.seen_by((&sampler, &marginal));
             let most = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let weights: Vec<f64> = u.iter().map(|u| (u - most).exp()).collect();
             if acceptance(&u, &u, &weights) >= wanted {
@@ -183,117 +261,136 @@ impl Trajectory {
         Ok(if 1.0 - beta < NEARLY_THERE { 1.0 } else { beta })
     }
 
-    /// The highest rung, with its weights.
-    fn top(&self) -> (&Sampler, &Marginal) {
-        match self.rungs.last() {
-            Some(rung) => (&rung.sampler, &rung.marginal),
-            None => (&self.ground.sampler, &self.ground.marginal),
-        }
-    }
-
-    /// Freezes the machine of `sampler`, whose chains are `x`; they go on from where they then are.
+    /// Freezes a machine whose chains are `x`; they go on from where they then are.
     pub(crate) fn freeze(
         &mut self,
-        sampler: &Sampler,
+        machine: &Machine,
         x: &mut State,
         k: usize,
+        unsettled: Unsettled,
         stream: Stream,
-    ) -> Result<(), Error> {
-        // The machine has moved while the chains followed: they settle before they are kept.
-        self.push(sampler.machine().clone(), x, self.extent.blocks, k, stream)
+    ) -> Result<Frozen, Error> {
+        let new = New::of(machine, self.arithmetic)?;
+        let forgotten = self.settle(&new, x, k, stream.fork(0))?;
+        if forgotten.is_none() && unsettled == Unsettled::Refuse {
+            return Ok(Frozen::No);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few rounds")]
+        let apart = (APART * forgotten.unwrap_or(1.0)).ceil().max(1.0) as usize;
+        let (mut blocks, stream) = (Vec::new(), stream.fork(1));
+        for b in 0..self.extent.blocks {
+            for round in 0..apart {
+                self.advance(&new, x, k, b * apart + round, stream)?;
+            }
+            blocks.push(x.clone());
+        }
+        let forward = self.rung.seen_by(new.both());
+        let backward: Vec<f64> =
+            blocks.iter_mut().flat_map(|x| self.rung.sees(new.both(), x)).collect();
+        self.known = self.beyond(&forward, &backward);
+        self.known.rungs += 1;
+        self.known.is_settled &= forgotten.is_some();
+        self.rung = Rung::new(machine.clone(), self.arithmetic, blocks)?;
+        Ok(Frozen::Yes)
     }
 
-    /// Adds a rung. Its reservoir is filled with what `x` passes through, after `settling` rounds.
-    fn push(
-        &mut self,
-        machine: Machine,
+    /// Lets the chains of a new machine jump and sweep until they have forgotten where they were: the rounds that takes a chain, or
+    /// nothing if they do not.
+    fn settle(
+        &self,
+        new: &New,
         x: &mut State,
-        settling: usize,
         k: usize,
         stream: Stream,
-    ) -> Result<(), Error> {
-        self.check_room(&machine)?;
-        let marginal = Marginal::of(&machine)?;
-        let sampler = Sampler::new(machine, self.arithmetic);
-        let (mut blocks, mut seen) = (Vec::new(), Vec::new());
-        let n_blocks = self.extent.blocks;
-        for round in 0..settling + n_blocks {
-            let stream = stream.fork(round as u64);
-            let mut fresh =
-                if self.rungs.is_empty() { Some(self.draw(stream.fork(0))?) } else { None };
-            let (low, low_marginal, block) = match self.rungs.last_mut() {
-                Some(rung) => {
-                    let block = &mut rung.blocks[round % n_blocks];
-                    (&rung.sampler, &rung.marginal, Some(block))
-                }
-                None => (&self.ground.sampler, &self.ground.marginal, fresh.as_mut()),
-            };
-            let Some(block) = block else { continue };
-            let found =
-                exchange((&sampler, &marginal, x), (low, low_marginal, block), stream.fork(1));
-            sampler.gibbs(&Clamp::none(), x, FILLING * k, stream.fork(2))?;
-            if round >= settling {
-                seen.push(found);
-                blocks.push(x.clone());
+    ) -> Result<Option<f64>, Error> {
+        let mut jumps = Vec::new();
+        while jumps.len() < MOST_ROUNDS {
+            for _ in 0..SETTLING {
+                jumps.push(self.advance(new, x, k, jumps.len(), stream)?);
+            }
+            let forgotten = forgetting(&jumps);
+            if jumps.len() as f64 >= SETTLING as f64 * forgotten {
+                return Ok(Some(forgotten));
             }
         }
-        self.rungs.push(Rung { sampler, marginal, blocks, bridge: Bridge::new(&seen) });
-        Ok(())
+        Ok(None)
     }
 
-    /// Whether there is room for another rung: its parameters, their layout, and its samples.
-    fn check_room(&self, machine: &Machine) -> Result<(), Error> {
-        let entries: usize = machine.layers().iter().map(Layer::len).sum();
-        let rows = (self.extent.columns * self.extent.blocks) as f64;
-        let one = 24.0 * machine.n_parameters() as f64 + rows * entries as f64 * 8.0;
-        let n = self.rungs.len() + 1;
-        check_memory(n as f64 * one, || format!("{n} frozen machines with their samples"))
+    /// A round of the chains of a new machine: which of them jumped.
+    fn advance(
+        &self,
+        new: &New,
+        x: &mut State,
+        k: usize,
+        round: usize,
+        stream: Stream,
+    ) -> Result<Vec<bool>, Error> {
+        let stream = stream.fork(round as u64);
+        let jumped = self.jump(new.both(), x, round % self.extent.blocks, stream.fork(0)).1;
+        new.sampler.gibbs(&Clamp::none(), x, k, stream.fork(1))?;
+        Ok(jumped)
     }
 
-    /// One round: a pair of rungs exchanges and sweeps, then the chains `x` exchange with the highest
-    /// rung. Returns the share of exchanges that the chains accept.
+    /// $\ln Z$ of a machine from $u$ at the samples of the last rung (`forward`) and at its own, both block by block.
+    fn beyond(&self, forward: &[f64], backward: &[f64]) -> Known {
+        let of = |u: &[f64], group: &Range<usize>| -> Vec<f64> {
+            let blocks = u.chunks_exact(self.extent.chains);
+            blocks.flat_map(|block| block[group.clone()].iter().copied()).collect()
+        };
+        let log_z = self.known.log_z + bennett(forward, backward).log;
+        let groups = self.known.of_groups.iter().zip(self.extent.groups());
+        let of_groups = groups
+            .map(|(log_z, g)| log_z + bennett(&of(forward, &g), &of(backward, &g)).log)
+            .collect();
+        Known { log_z, of_groups, ..self.known.clone() }
+    }
+
+    /// Proposes each chain of `x` a sample of its group in a block of the last rung: what was seen before they jumped, and
+    /// which of them did.
+    fn jump(
+        &self,
+        new: (&Sampler, &Marginal),
+        x: &mut State,
+        block: usize,
+        stream: Stream,
+    ) -> (Seen, Vec<bool>) {
+        let mut of: Vec<usize> = (0..self.extent.chains).collect();
+        for (g, group) in self.extent.groups().enumerate() {
+            stream.fork(1 + g as u64).shuffle(&mut of[group]);
+        }
+        let mut y = self.rung.blocks[block].select_rows(&of);
+        let above = new.1.log_densities(new.0, &mut y);
+        let below = of.iter().map(|&row| self.rung.logs[block][row]);
+        let lower = above.into_iter().zip(below).map(|(a, b)| a - b).collect();
+        let seen = Seen { lower, upper: self.rung.sees(new, x) };
+        let uniform = stream.fork(0);
+        let jumps = |chain: usize| {
+            let ratio = seen.lower[chain] - seen.upper[chain];
+            uniform.uniform(Site::new(chain, 0, 0), 0).ln() < ratio
+        };
+        let jumped: Vec<bool> = (0..x.n_rows()).map(jumps).collect();
+        for chain in (0..x.n_rows()).filter(|&chain| jumped[chain]) {
+            x.exchange_row(&mut y, chain);
+        }
+        (seen, jumped)
+    }
+
+    /// One round: the chains `x` of the machine of `sampler` are proposed samples of the last rung. Returns the share of all
+    /// possible jumps that are accepted.
     pub(crate) fn round(
         &mut self,
         sampler: &Sampler,
         x: &mut State,
-        k: usize,
         stream: Stream,
     ) -> Result<f64, Error> {
-        self.climb(k, stream.fork(0))?;
-        let turn = usize::try_from(self.rounds % self.extent.blocks as u64).unwrap_or(0);
+        let turn = self.turn();
         self.rounds += 1;
         let marginal = Marginal::up_to_constant(sampler)?;
-        let Some(rung) = self.rungs.last_mut() else { return Ok(1.0) };
-        let low = (&rung.sampler, &rung.marginal, &mut rung.blocks[turn]);
-        Ok(exchange((sampler, &marginal, x), low, stream.fork(1)).acceptance())
+        Ok(self.jump((sampler, &marginal), x, turn, stream).0.acceptance())
     }
 
-    /// Lets the next pair of rungs exchange a block, and the upper one sweep it.
-    fn climb(&mut self, k: usize, stream: Stream) -> Result<(), Error> {
-        let (at, block) = self.place;
-        let mut fresh = if at == 0 { Some(self.draw(stream.fork(0))?) } else { None };
-        let (below, above) = self.rungs.split_at_mut(at);
-        let Some(rung) = above.first_mut() else { return Ok(()) };
-        let low = match (below.last_mut(), &mut fresh) {
-            (Some(low), _) => (&low.sampler, &low.marginal, &mut low.blocks[block]),
-            (None, Some(x)) => (&self.ground.sampler, &self.ground.marginal, x),
-            (None, None) => return Ok(()),
-        };
-        let x = &mut rung.blocks[block];
-        let seen = exchange((&rung.sampler, &rung.marginal, x), low, stream.fork(1));
-        rung.bridge.add(&seen);
-        rung.sampler.gibbs(&Clamp::none(), x, k, stream.fork(2))?;
-        self.place = if at + 1 < self.rungs.len() {
-            (at + 1, block)
-        } else {
-            (0, (block + 1) % self.extent.blocks)
-        };
-        Ok(())
-    }
-
-    /// Exact samples of the factorised machine, one for each column.
-    fn draw(&self, stream: Stream) -> Result<State, Error> {
-        independent(self.ground.sampler.machine(), &self.ground.base, self.extent.columns, stream)
+    fn turn(&self) -> usize {
+        usize::try_from(self.rounds % self.extent.blocks as u64).unwrap_or(0)
     }
 
     /// $\ln Z$ of the machine of `sampler`, whose chains are `x`.
@@ -303,96 +400,56 @@ impl Trajectory {
         x: &State,
     ) -> Result<TrackedLogPartition, Error> {
         // Quantised weights would shift energies by more than the error.
-        let arithmetic = self.arithmetic;
-        let sampler = Sampler::new(sampler.machine().clone(), arithmetic);
-        let marginal = Marginal::of(sampler.machine())?;
-        let mut x = x.clone();
-        let stream = Stream::new(self.rounds).fork(0x7474);
-        sampler.gibbs(&Clamp::none(), &mut x, CATCHING_UP, stream)?;
-        let mut influence = vec![0.0; self.extent.columns];
-        let ratios = self.rungs.iter().map(|rung| rung.bridge.log_ratio(&mut influence));
-        let ratios: f64 = ratios.sum();
-        let mut log_z = self.ground.base.log_partition(self.ground.sampler.machine()) + ratios;
-        let (low, low_marginal) = self.top();
-        let u = |mut x: State| -> Vec<f64> {
-            let above = marginal.log_densities(&sampler, &mut x);
-            let below = low_marginal.log_densities(low, &mut x);
-            above.iter().zip(below).map(|(a, b)| a - b).collect()
-        };
-        let backward = u(x);
-        let blocks = self.rungs.last().map_or(&[][..], |rung| &rung.blocks);
-        let forward: Vec<f64> = blocks.iter().flat_map(|block| u(block.clone())).collect();
-        let ratio = bennett(&forward, &backward);
-        let shift = (forward.len() as f64 / backward.len() as f64).ln();
-        for row in forward.chunks_exact(self.extent.columns) {
-            for (i, u) in influence.iter_mut().zip(row) {
-                *i += logistic(u - ratio.log - shift) / ratio.slope;
+        let new = New::of(sampler.machine(), self.arithmetic)?;
+        let (mut x, stream) = (x.clone(), Stream::new(self.rounds).fork(0x7474));
+        let (settling, looking) = LOOKING;
+        let mut backward = Vec::new();
+        for round in 0..settling + looking {
+            // Chains have sampled the machine before its last update: they catch up first.
+            self.advance(&new, &mut x, 1, round, stream)?;
+            if round >= settling {
+                backward.extend(self.rung.sees(new.both(), &mut x));
             }
         }
-        for (i, u) in influence.iter_mut().zip(&backward) {
-            *i -= logistic(ratio.log - u + shift) / ratio.slope;
-        }
-        log_z += ratio.log;
+        let forward = self.rung.seen_by(new.both());
+        let Known { log_z, of_groups, rungs, is_settled } = self.beyond(&forward, &backward);
         let acceptance = acceptance(&forward, &backward, &vec![1.0; backward.len()]);
-        // Half of what lies between two halves has the standard deviation of their mean.
-        let drift = 0.5 * self.rungs.iter().map(|rung| rung.bridge.drift).sum::<f64>();
-        // Later exchanges that disagree with the first ones say that those had not settled.
-        let moved = ratios - self.rungs.iter().map(|rung| rung.bridge.reference).sum::<f64>();
-        let std_error = spread(&influence).max(drift.abs()).max(moved.abs());
-        let (rungs, is_settled) = (self.rungs.len(), self.is_settled());
+        let (mean, error) = mean_and_error(&of_groups);
+        // What few samples shift, fewer samples shift more.
+        let std_error = error.hypot(log_z - mean);
+        let rungs = usize::try_from(rungs).unwrap_or(usize::MAX);
+        let is_settled = is_settled && std_error <= ROUGH;
         Ok(TrackedLogPartition { log_z, std_error, rungs, acceptance, is_settled })
     }
 
-    /// Whether every block had passes enough to diffuse from end to end: $n$ rungs take about $n^2$ of
-    /// them, twice as many where a third to a half of the exchanges are accepted.
-    fn is_settled(&self) -> bool {
-        let (n, blocks) = (self.rungs.len() as f64, self.extent.blocks as f64);
-        self.rounds as f64 >= PASSES * n * n * n * blocks
-    }
-
     /// The machine that was frozen last, and the block of its samples whose turn it is.
-    pub(crate) fn last(&self) -> Option<(&Machine, &State)> {
-        let turn = usize::try_from(self.rounds % self.extent.blocks as u64).unwrap_or(0);
-        self.rungs.last().map(|rung| (rung.machine(), &rung.blocks[turn]))
+    pub(crate) fn last(&self) -> (&Machine, &State) {
+        (self.rung.machine(), &self.rung.blocks[self.turn()])
     }
 
     pub(crate) fn base(&self) -> &Base {
-        &self.ground.base
+        &self.base
     }
 
-    pub(crate) fn rungs(&self) -> &[Rung] {
-        &self.rungs
+    pub(crate) fn blocks(&self) -> &[State] {
+        &self.rung.blocks
     }
 
-    /// Rounds done, and the rung and the block that are next.
-    pub(crate) fn counters(&self) -> [u64; 3] {
-        [self.rounds, self.place.0 as u64, self.place.1 as u64]
+    /// What is known of $\ln Z$, and the rounds that were made.
+    pub(crate) fn known(&self) -> (&Known, u64) {
+        (&self.known, self.rounds)
     }
 
-    /// Takes up rungs and counters as they were stored.
-    pub(crate) fn restore(&mut self, rungs: Vec<Rung>, [rounds, rung, block]: [u64; 3]) {
-        let small = |n: u64| usize::try_from(n).unwrap_or(0);
-        let place = (small(rung).min(rungs.len()), small(block) % self.extent.blocks.max(1));
-        (self.rungs, self.rounds, self.place) = (rungs, rounds, place);
+    /// The number of groups.
+    pub(crate) fn n_groups(extent: Extent) -> usize {
+        extent.groups().count()
     }
 }
 
-/// Lets the rows of two blocks change places, column by column: what was seen before they did.
-fn exchange(
-    upper: (&Sampler, &Marginal, &mut State),
-    lower: (&Sampler, &Marginal, &mut State),
-    stream: Stream,
-) -> Seen {
-    let ((above, above_marginal, x), (below, below_marginal, y)) = (upper, lower);
-    let u = |x: &mut State| -> Vec<f64> {
-        let log = above_marginal.log_densities(above, x);
-        log.iter().zip(below_marginal.log_densities(below, x)).map(|(a, b)| a - b).collect()
-    };
-    let seen = Seen { upper: u(x), lower: u(y) };
-    for column in 0..x.n_rows() {
-        if stream.uniform(Site::new(column, 0, 0), 0).ln() < seen.log_ratio(column) {
-            x.exchange_row(y, column);
-        }
-    }
-    seen
+/// Whether there is room for a frozen machine and the next: their parameters, their layout, and their samples.
+fn check_room(machine: &Machine, extent: Extent) -> Result<(), Error> {
+    let entries: usize = machine.layers().iter().map(Layer::len).sum();
+    let rows = extent.chains as f64 * extent.blocks as f64;
+    let one = 24.0 * machine.n_parameters() as f64 + rows * entries as f64 * 8.0;
+    check_memory(2.0 * one, || "two frozen machines with their samples".to_owned())
 }

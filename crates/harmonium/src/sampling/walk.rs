@@ -1,6 +1,7 @@
 //! The one walk under every sampler: layer by layer; where a lateral coupling demands it, unit by
-//! unit, or colour by colour if it is sparse.
+//! unit, or colour by colour if it is sparse; Gaussian units that see each other at once ([`super::joint`]).
 
+use super::joint::Parts;
 use super::{Clamp, packed};
 use crate::engine::{Engine, Lateral, Reference, Sparse};
 use crate::machine::{Base, LayerId, State};
@@ -83,7 +84,7 @@ impl Place<'_> {
 pub(crate) struct Rows<'a> {
     pub(crate) first: usize,
     pub(crate) n: usize,
-    values: Vec<&'a mut [f64]>,
+    pub(super) values: Vec<&'a mut [f64]>,
 }
 
 /// What a walk needs besides the rows.
@@ -103,6 +104,7 @@ pub(crate) struct Scratch {
     piece: Vec<f64>,
     values: Vec<f64>,
     own: Vec<f64>,
+    pub(super) parts: Parts,
     /// Largest change of each row since it was last cleared.
     pub(crate) change: Vec<f64>,
 }
@@ -136,12 +138,13 @@ impl Walk<'_> {
     pub(crate) fn visit_all(&self, x: &mut State, layers: &[LayerId], response: Response) {
         match self.engine {
             Engine::Packed(engine) => {
-                layers.iter().for_each(|&l| packed::visit_all_rows(self, engine, x, l, response));
+                let layers = self.engine.visits(layers);
+                layers.for_each(|l| packed::visit_all_rows(self, engine, x, l, response));
             }
             Engine::Reference(engine) => {
                 in_tasks(x, |rows, scratch| {
                     let all: Vec<usize> = (0..rows.n).collect();
-                    for &l in layers {
+                    for l in self.engine.visits(layers) {
                         self.visit(engine, l, rows, &all, scratch, response);
                     }
                 });
@@ -158,7 +161,7 @@ impl Walk<'_> {
         scratch: &mut Scratch,
         response: Response,
     ) {
-        for &l in self.engine.schedule().iter().flatten() {
+        for l in self.engine.visits(self.engine.schedule().iter().flatten()) {
             self.visit(engine, l, rows, active, scratch, response);
         }
     }
@@ -173,6 +176,9 @@ impl Walk<'_> {
         scratch: &mut Scratch,
         response: Response,
     ) {
+        if let Some(joint) = self.engine.joint_of(l) {
+            return self.visit_joint(engine, joint, rows, active, scratch, response);
+        }
         if self.clamp.holds_layer(l) {
             return;
         }
@@ -301,15 +307,9 @@ impl Walk<'_> {
                 theta.iter_mut().chain(own.iter_mut()).for_each(|t| *t *= beta);
             }
             Heat::Mixed { base, betas } => {
-                let (beta, l) = (betas[place.row], place.layer.0);
-                let mix = |own: &mut f64, base: f64| *own = (1.0 - beta) * base + beta * *own;
-                let bias = base.bias_in(place.layer, place.row);
+                let (beta, bias) = (betas[place.row], base.bias_in(place.layer, place.row));
                 for (i, t) in theta.iter_mut().enumerate() {
-                    mix(t, bias[at(i)]);
-                }
-                let rows = own.chunks_exact_mut(n.max(1)).zip(base.own[l].chunks_exact(layer.len));
-                for (own, base) in rows {
-                    own.iter_mut().enumerate().for_each(|(i, own)| mix(own, base[at(i)]));
+                    *t = (1.0 - beta) * bias[at(i)] + beta * *t;
                 }
             }
         }

@@ -79,7 +79,7 @@ impl<'d> Feed<'d> {
             let mut values = vec![0.0; data.n_columns()];
             for row in 0..data.n_rows() {
                 data.present_into(row, Stream::new(0), &mut values);
-                inlets.check(row, &values)?;
+                inlets.check(row, &values, data.is_means())?;
             }
         }
         if data.is_bits() {
@@ -333,7 +333,7 @@ impl Batch {
             return Err(Error::Shape { what, expected: n_columns, found });
         }
         for (row, values) in values.chunks_exact(n_columns).enumerate() {
-            inlets.check(row, values)?;
+            inlets.check(row, values, false)?;
         }
         inlets.check_holes()?;
         let mut batch = inlets.batch();
@@ -447,9 +447,10 @@ impl Inlets {
         }
     }
 
-    /// Whether each value of a row is one its units can take; notes those that are missing.
-    fn check(&mut self, row: usize, values: &[f64]) -> Result<(), Error> {
-        self.layers.iter_mut().try_for_each(|inlet| inlet.check(row, values))
+    /// Whether each value of a row is one its units can take, or a mean of such values; notes those that are
+    /// missing.
+    fn check(&mut self, row: usize, values: &[f64], means: bool) -> Result<(), Error> {
+        self.layers.iter_mut().try_for_each(|inlet| inlet.check(row, values, means))
     }
 
     /// Whether every layer is filled.
@@ -542,14 +543,20 @@ impl Inlet {
         firsts.into_iter().try_for_each(|first| f(&values[first..first + places], first))
     }
 
-    fn check(&mut self, row: usize, values: &[f64]) -> Result<(), Error> {
+    fn check(&mut self, row: usize, values: &[f64], means: bool) -> Result<(), Error> {
         let mut hole = self.hole;
+        let means = means && self.units == Units::Binary;
         self.each_unit(values, |unit, first| {
             if let Some(i) = unit.iter().position(|x| x.is_nan()) {
                 hole = hole.or(Some((row, first + i)));
                 return Ok(());
             }
-            let Some(i) = self.units.impossible(unit) else { return Ok(()) };
+            let impossible = if means {
+                unit.iter().position(|x| !(0.0..=1.0).contains(x))
+            } else {
+                self.units.impossible(unit)
+            };
+            let Some(i) = impossible else { return Ok(()) };
             let units = if unit[i].is_finite() { self.units.name() } else { "finite" };
             let (layer, column, value) = (self.name.clone(), first + i, unit[i]);
             Err(Error::Value { units, layer, row, column, value })

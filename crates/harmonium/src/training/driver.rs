@@ -92,7 +92,8 @@ fn turn(
     tell(&view, observers, listener);
     observers.iter_mut().filter_map(|o| o.note()).for_each(|note| listener.note(&note));
     if view.ends_epoch() {
-        observers.iter_mut().filter_map(|o| o.steering()).for_each(|s| learner.steer(s));
+        let mut steerings = observers.iter_mut().filter_map(|o| o.steering());
+        steerings.try_for_each(|steering| learner.steer(steering))?;
     }
     if listener.cancelled() && !learner.is_done() {
         stop = stop.or(Some(Stop::Cancelled));

@@ -192,8 +192,8 @@ impl Learner for Pretrained<'_> {
         Body::Machine(composed.unwrap_or_else(|| self.machine.clone()))
     }
 
-    fn steer(&mut self, steering: Steering) {
-        self.trainer.steer(steering);
+    fn steer(&mut self, steering: Steering) -> Result<(), Error> {
+        self.trainer.steer(steering)
     }
 
     fn checkpoint(&self) -> Checkpoint {

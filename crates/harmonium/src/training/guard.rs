@@ -11,7 +11,8 @@
 //!
 //! At a high learning rate the likelihood goes up and down before the rate falls, so one failure says little.
 //! What follows is a [`Steering`]: twice the sweeps between updates, and where the likelihood
-//! is down for a second time in turn, or there are many sweeps already, half the learning rate. Who only warns does
+//! is down for a second time in turn and does not rise, or there are many sweeps already, half the learning rate. Where both were tried and it
+//! fails all the same, the chains are tempered: from then on they are proposed samples of frozen earlier machines. Who only warns does
 //! so after the third failure in turn. All of it follows from the measurements alone, so the same seed
 //! gives the same training.
 
@@ -31,6 +32,8 @@ const CLEAR: f64 = 4.0;
 const MOST_SWEEPS: f64 = 32.0;
 /// The least share of the planned learning rate.
 const LEAST_RATE: f64 = 1.0 / 256.0;
+/// More sweeps, and failures in turn, after which chains are tempered.
+const TEMPERING: (f64, u32) = (8.0, 3);
 
 /// Scores that may not fall, the most telling first.
 const SCORES: [MetricName; 4] = [
@@ -47,11 +50,14 @@ pub struct Steering {
     pub sweeps: f64,
     /// The share of the planned learning rate.
     pub rate: f64,
+    /// Whether persistent chains are tempered, as those of `--rule ptt` are.
+    #[serde(default)]
+    pub tempered: bool,
 }
 
 impl Default for Steering {
     fn default() -> Self {
-        Self { sweeps: 1.0, rate: 1.0 }
+        Self { sweeps: 1.0, rate: 1.0, tempered: false }
     }
 }
 
@@ -72,6 +78,8 @@ pub enum Guarding {
     Warn,
     /// It changes sweeps and learning rate.
     Steer,
+    /// The same, and tempers persistent chains where that does not help.
+    Temper,
 }
 
 /// Watches over a training.
@@ -80,6 +88,8 @@ pub struct Guard {
     guarding: Guarding,
     steering: Steering,
     best: Option<f64>,
+    /// The score at the last look.
+    last: Option<f64>,
     /// Why the last look failed, if it did.
     failing: Option<String>,
     /// Looks that failed in turn, and those of them at which the likelihood was down.
@@ -112,10 +122,12 @@ impl Guard {
             return None;
         }
         let doubt = found.get(&MetricName::LogPartition).and_then(|z| z.std_error).unwrap_or(0.0);
+        let mut rises = false;
         let fallen = score.and_then(|score| {
             let surely = found.lower_end(&score.name).unwrap_or(score.value);
             let best = self.best.map_or(surely, |best| best.max(surely));
             self.best = Some(best);
+            rises = self.last.replace(score.value).is_some_and(|last| score.value > last);
             let fall = best - score.value;
             (fall > FALL.max(CLEAR * doubt)).then(|| {
                 format!("{} fell to {:.3}, {fall:.3} below its best", score.name, score.value)
@@ -130,6 +142,8 @@ impl Guard {
                 )
             })
         });
+        // What was done takes time to help, and a lower rate takes longer: a likelihood that is down but rises is left alone.
+        let recovers = rises && behind.is_none();
         self.falls = if fallen.is_some() { self.falls + 1 } else { 0 };
         self.failing = fallen.or(behind);
         self.failures = if self.failing.is_some() { self.failures + 1 } else { 0 };
@@ -140,19 +154,32 @@ impl Guard {
                 self.warned = true;
                 Some(Advice { note: format!("chains do not mix: {reason}"), steering: None })
             }
-            Guarding::Steer => self.steer(&reason),
+            Guarding::Steer | Guarding::Temper if recovers => None,
+            Guarding::Steer | Guarding::Temper => self.steer(&reason),
         }
     }
 
     fn steer(&mut self, reason: &str) -> Option<Advice> {
-        let Steering { sweeps, rate } = self.steering;
+        let Steering { sweeps, rate, tempered } = self.steering;
+        let (tried, failures) = TEMPERING;
+        if self.guarding == Guarding::Temper
+            && !tempered
+            && sweeps >= tried
+            && self.failures >= failures
+        {
+            // Tempered chains forget by their jumps: they begin again with few sweeps.
+            self.steering = Steering { sweeps: 1.0, rate, tempered: true };
+            (self.failures, self.falls) = (0, 0);
+            let note = format!("{reason}: from here on the chains are tempered");
+            return Some(Advice { note, steering: Some(self.steering) });
+        }
         let more = (2.0 * sweeps).min(MOST_SWEEPS);
         let less =
             if self.falls > 1 || more <= sweeps { (0.5 * rate).max(LEAST_RATE) } else { rate };
         if (more, less) == (sweeps, rate) {
             return None;
         }
-        self.steering = Steering { sweeps: more, rate: less };
+        self.steering = Steering { sweeps: more, rate: less, tempered };
         let note = format!("{reason}: from here on {more} times the sweeps and {less} of the rate");
         Some(Advice { note, steering: Some(self.steering) })
     }
@@ -160,7 +187,7 @@ impl Guard {
     /// What it remembers, for a checkpoint.
     pub fn export(&self) -> Value {
         json!({
-            "steering": self.steering, "best": self.best,
+            "steering": self.steering, "best": self.best, "last": self.last,
             "failing": self.failing, "failures": self.failures, "falls": self.falls,
             "warned": self.warned,
         })
@@ -170,6 +197,7 @@ impl Guard {
     pub fn import(&mut self, state: &Value) {
         self.steering = serde_json::from_value(state["steering"].clone()).unwrap_or_default();
         self.best = state["best"].as_f64();
+        self.last = state["last"].as_f64();
         self.failing = state["failing"].as_str().map(str::to_owned);
         let count = |key: &str| state[key].as_u64().and_then(|n| u32::try_from(n).ok());
         (self.failures, self.falls) = (count("failures").unwrap_or(0), count("falls").unwrap_or(0));
@@ -205,13 +233,33 @@ mod tests {
         let mut guard = Guard::new(Guarding::Steer);
         guard.look(&found(-20.0, 0.1, 0.0));
         let advice = guard.look(&found(-19.0, 0.1, 2.0)).unwrap();
-        assert_eq!(advice.steering, Some(Steering { sweeps: 2.0, rate: 1.0 }));
+        assert_eq!(advice.steering, Some(Steering { sweeps: 2.0, ..Steering::default() }));
         let advice = guard.look(&found(-25.0, 0.1, 0.0)).unwrap();
-        assert_eq!(advice.steering, Some(Steering { sweeps: 4.0, rate: 1.0 }));
-        let advice = guard.look(&found(-24.0, 0.1, 0.0)).unwrap();
-        assert_eq!(advice.steering, Some(Steering { sweeps: 8.0, rate: 0.5 }));
+        assert_eq!(advice.steering, Some(Steering { sweeps: 4.0, ..Steering::default() }));
+        // It rises again: nothing more is done, unless it does not.
+        assert_eq!(guard.look(&found(-24.0, 0.1, 0.0)), None);
+        let advice = guard.look(&found(-24.5, 0.1, 0.0)).unwrap();
+        assert_eq!(advice.steering, Some(Steering { sweeps: 8.0, rate: 0.5, tempered: false }));
         // Within four error bars of ln Z nothing fell.
         assert_eq!(guard.look(&found(-25.0, 2.0, 0.0)), None);
+    }
+
+    #[test]
+    fn where_sweeps_and_a_lower_rate_do_not_help_the_chains_are_tempered() {
+        let steered = |guarding| {
+            let mut guard = Guard::new(guarding);
+            guard.look(&found(-20.0, 0.1, 0.0));
+            let looks = (0..8).map(|_| guard.look(&found(-30.0, 0.1, 2.0)));
+            looks.map(|advice| advice.and_then(|a| a.steering)).collect::<Vec<_>>()
+        };
+        let tempered = |s: &Option<Steering>| s.is_some_and(|s| s.tempered);
+        let found = steered(Guarding::Temper);
+        let first = found.iter().position(tempered).unwrap();
+        let before = found[first - 1].unwrap();
+        assert!(before.sweeps >= 8.0 && before.rate < 1.0, "both were tried: {before:?}");
+        assert_eq!(found[first], Some(Steering { sweeps: 1.0, tempered: true, ..before }));
+        assert!(found[first..].iter().flatten().all(|s| s.tempered), "it stays so");
+        assert!(!steered(Guarding::Steer).iter().any(tempered));
     }
 
     #[test]

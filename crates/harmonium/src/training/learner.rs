@@ -157,7 +157,13 @@ pub trait Learner {
     fn body(&self) -> Body;
 
     /// Departs from its plan from here on; its checkpoints remember it. Those who cannot go on as before.
-    fn steer(&mut self, _steering: Steering) {}
+    ///
+    /// # Errors
+    ///
+    /// If memory ends.
+    fn steer(&mut self, _steering: Steering) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Everything that is needed to go on from here.
     fn checkpoint(&self) -> Checkpoint;

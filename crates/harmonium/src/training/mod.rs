@@ -6,7 +6,9 @@
 //! [`Pretrained`] for a deep machine that starts as a stack, [`DbnLearner`] for a deep belief
 //! network. [`drive`] runs any of them; observers watch and may stop it, and never change it.
 
+mod ascent;
 mod awake;
+mod coordinates;
 mod dbn;
 mod driver;
 mod epoch_data;

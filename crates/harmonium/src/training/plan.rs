@@ -1,5 +1,6 @@
 //! What is asked of a training run: the flags of `harmonium train` and the keys of `run.toml`.
 
+use super::guard::Guarding;
 use super::objective::Objective;
 use crate::engine::Arithmetic;
 use crate::error::Error;
@@ -153,7 +154,8 @@ pub struct Plan {
     pub center: bool,
     /// How fast they follow.
     pub offset_rate: f64,
-    /// Standard deviation of the first weights.
+    /// Standard deviation of the first weights; of those to real columns, in units in which 0.01 lets hidden
+    /// units explain a third of the variance.
     pub initial_std: f64,
     /// Sweeps of clamped Gibbs sampling on the data side.
     pub posterior_sweeps: usize,
@@ -266,12 +268,14 @@ impl Plan {
         "mean-field-tolerance",
     ];
 
-    /// The defaults for a machine: gentler where real units could run away.
+    /// The defaults for a machine. With real units one Gaussian is a saddle of the likelihood, which Adam leaves
+    /// sooner; steps are clipped, because real units could run away.
     #[must_use]
     pub fn suited_to(machine: &Machine) -> Self {
         let mut plan = Self::default();
         if machine.layers().iter().any(|l| !l.units.is_finite()) {
-            plan.learning_rate = 0.001;
+            plan.optimizer = OptimizerKind::Adam;
+            plan.learning_rate = 0.01;
             plan.clip = Some(10.0);
         }
         plan
@@ -395,7 +399,8 @@ impl Plan {
         let copies = match self.rule {
             Rule::Pcd => 2.0,
             Rule::Pt => self.replicas as f64 + 1.0,
-            Rule::Ptt => 2.0 + self.trajectory().reservoir as f64 / self.chains as f64,
+            // Samples of a machine that is frozen stand beside those of the last one.
+            Rule::Ptt => 2.0 + 2.0 * self.trajectory().reservoir as f64 / self.chains as f64,
             _ => return Ok(()),
         };
         let entries: usize = machine.layers().iter().map(Layer::len).sum();
@@ -420,14 +425,8 @@ impl Plan {
         rows: Completeness,
     ) -> Result<BothEstimators, Error> {
         self.check_chains(machine)?;
-        let settings = MeanField {
-            tolerance: self.mean_field_tolerance,
-            max_sweeps: self.mean_field_sweeps,
-            damping: 0.0,
-        };
-        let clamp = Clamp::visible(machine);
         let holes = rows == Completeness::Holed;
-        let closed = !holes && posterior_factorises(machine, &clamp);
+        let closed = closed_form(machine, rows);
         let data: Box<dyn Deferring> = match self.posterior {
             Posterior::Exact => Box::new(ExactPosterior::default()),
             Posterior::Auto if closed || self.rule == Rule::Exact && holes => {
@@ -435,10 +434,22 @@ impl Plan {
             }
             // Mean field would take missing units for surer than they are.
             Posterior::Auto if holes => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
-            Posterior::Auto | Posterior::MeanField => Box::new(MeanFieldPosterior::new(settings)),
+            Posterior::Auto | Posterior::MeanField => {
+                Box::new(MeanFieldPosterior::new(self.mean_field()))
+            }
             Posterior::Gibbs => Box::new(ClampedGibbs::new(self.posterior_sweeps)),
         };
-        let model: Box<dyn Deferring> = match self.rule {
+        Ok((data, self.model_side(self.rule, machine, rows)?))
+    }
+
+    /// The estimator of the model side by a rule.
+    pub(super) fn model_side(
+        &self,
+        rule: Rule,
+        machine: &Machine,
+        rows: Completeness,
+    ) -> Result<Box<dyn Deferring>, Error> {
+        let model: Box<dyn Deferring> = match rule {
             Rule::Pcd => Box::new(Persistent::new(self.chains)?),
             Rule::Cd => Box::new(Contrastive::default()),
             Rule::Pt => Box::new(Tempered::new(self.chains, self.replicas)?),
@@ -449,15 +460,22 @@ impl Plan {
             Rule::Exact => Box::new(ExactModel),
             Rule::Pseudo => Box::new(PseudoLikelihood::new(machine)?),
         };
-        Ok((data, self.objective_side(machine, settings, closed, model)?))
+        self.objective_side(machine, rows, model)
+    }
+
+    fn mean_field(&self) -> MeanField {
+        MeanField {
+            tolerance: self.mean_field_tolerance,
+            max_sweeps: self.mean_field_sweeps,
+            damping: 0.0,
+        }
     }
 
     /// The model side of the objective: that of the rule, or what the data alone says, or both.
     fn objective_side(
         &self,
         machine: &Machine,
-        settings: MeanField,
-        closed: bool,
+        rows: Completeness,
         model: Box<dyn Deferring>,
     ) -> Result<Box<dyn Deferring>, Error> {
         if self.objective.is_generative() {
@@ -466,10 +484,10 @@ impl Plan {
         let labels =
             machine.visible_layers().into_iter().find(|&l| machine.layer(l).name == LABELS);
         let labels = labels.ok_or(Error::NoLabels)?;
-        let posterior: Box<dyn Deferring> = if closed {
+        let posterior: Box<dyn Deferring> = if closed_form(machine, rows) {
             Box::new(ExactPosterior::default())
         } else {
-            Box::new(MeanFieldPosterior::new(settings))
+            Box::new(MeanFieldPosterior::new(self.mean_field()))
         };
         let conditional = Conditional::new(labels, posterior);
         let share = self.objective.generative_share();
@@ -480,12 +498,26 @@ impl Plan {
         })
     }
 
+    /// What a guard of such a training does: it steers where that was asked for, and may temper persistent chains.
+    pub fn guarding(&self) -> Guarding {
+        match self.rule {
+            _ if !self.steer => Guarding::Warn,
+            Rule::Pcd => Guarding::Temper,
+            _ => Guarding::Steer,
+        }
+    }
+
     pub(super) fn optimizer(&self, machine: &Machine) -> Box<dyn Optimizer> {
         match self.optimizer {
             OptimizerKind::Sgd => Box::new(Sgd::new(Moments::lengths(machine))),
             OptimizerKind::Adam => Box::new(Adam::new(Moments::lengths(machine))),
         }
     }
+}
+
+/// Whether the posterior of rows is a product of units.
+fn closed_form(machine: &Machine, rows: Completeness) -> bool {
+    rows != Completeness::Holed && posterior_factorises(machine, &Clamp::visible(machine))
 }
 
 #[cfg(test)]

@@ -1,26 +1,28 @@
-//! The loop.
+//! The trainer of one machine: a step is both sides of the gradient and what they do to the parameters.
 
+mod in_engine;
+mod stored;
+
+use super::ascent::{Ascent, largest_parameter, recenter};
+use super::coordinates::Coordinates;
 use super::driver::{Stop, drive};
 use super::epoch_data::{EpochData, Presented};
-use super::guard::Steering;
+use super::guard::{Guarding, Steering};
 use super::learner::{Checkpoint, Learner, Rollback, StepReport, Watched};
 use super::observer::Observer;
 use super::plan::{Completeness, Plan, Rule};
-use crate::engine::{Arithmetic, EngineLearner, Packed, Reduce, SideRows, Squares, StepRates};
+use crate::engine::{EngineLearner, Packed, Reduce};
 use crate::error::Error;
-use crate::estimators::{Context, Deferred, Deferring, Retreat, Snapshot};
-use crate::exact;
-use crate::machine::{Batch, LayerId, Machine, Role};
+use crate::estimators::{Context, Deferring, Retreat, Snapshot};
+use crate::machine::{Batch, LayerId, Machine, State};
 use crate::models::Body;
 use crate::moments::Moments;
-use crate::optim::{Optimizer, Penalties, Progress, Sgd};
+use crate::optim::{Optimizer, Penalties, Progress};
 use crate::progress::Silent;
 use crate::sampling::Sampler;
 use crate::schema::Feed;
-use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::random::Stream;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// What the variates of a run are used for: the first fork of its stream.
 pub(super) mod purpose {
@@ -39,10 +41,6 @@ pub(super) mod purpose {
     /// The RBMs that a DBM is pre-trained by.
     pub(crate) const GREEDY: u64 = 9;
 }
-
-/// How often the norms of gradient and update are taken while steps are made inside the engine: they
-/// cost about as much as the update.
-const NORM_STEPS: u64 = 250;
 
 /// Most sweeps of one step.
 const MOST_SWEEPS: f64 = 1e6;
@@ -68,6 +66,8 @@ pub struct Trainer<'d> {
     /// How the training departs from its plan.
     steering: Steering,
     penalties: Penalties,
+    /// In which real columns are learned.
+    coordinates: Coordinates,
     positive: Box<dyn Deferring>,
     negative: Box<dyn Deferring>,
     optimizer: Box<dyn Optimizer>,
@@ -121,6 +121,7 @@ impl<'d> Trainer<'d> {
             sampler = sampler.expecting_updates();
         }
         let machine = sampler.machine();
+        let coordinates = Coordinates::of(machine, &feed, plan.objective.generative_share());
         let fused = sampler.engine().packed().filter(|_| plan.learns_in_engine(machine, rows));
         let learner = fused.map(|e| EngineLearner::new(e, plan.momentum.range().1 > 0.0));
         let mut trainer = Self {
@@ -129,6 +130,7 @@ impl<'d> Trainer<'d> {
             optimizer: plan.optimizer(machine),
             reduce: None,
             penalties: plan.penalties(),
+            coordinates,
             activity: machine.layers().iter().map(|l| l.offset.clone()).collect(),
             hidden: machine.hidden_layers(),
             root: Stream::new(plan.seed),
@@ -148,99 +150,6 @@ impl<'d> Trainer<'d> {
         Ok(trainer)
     }
 
-    /// Continues from a checkpoint of a run with the same data and plan.
-    ///
-    /// # Errors
-    ///
-    /// If the checkpoint does not fit the data or the plan.
-    pub fn resume(
-        checkpoint: &Checkpoint,
-        data: impl Into<Presented<'d>>,
-        plan: &Plan,
-    ) -> Result<Self, Error> {
-        let copies = vec![1.0; checkpoint.machine()?.layers().len()];
-        Self::resume_with_copies(checkpoint, data.into(), plan, &copies)
-    }
-
-    /// The same for a machine whose layers count what they receive several times.
-    pub(super) fn resume_with_copies(
-        checkpoint: &Checkpoint,
-        data: Presented<'d>,
-        plan: &Plan,
-        copies: &[f64],
-    ) -> Result<Self, Error> {
-        let (machine, epoch) = (checkpoint.machine()?.clone(), checkpoint.epoch);
-        let mut trainer = Self::with_copies(machine, data, plan, copies, epoch)?;
-        let state = &checkpoint.state;
-        let graph = trainer.sampler.graph();
-        trainer.positive.import(graph, &state.nested("positive"))?;
-        trainer.negative.import(graph, &state.nested("negative"))?;
-        for (layer, activity) in graph.layers().iter().zip(&mut trainer.activity) {
-            let key = format!("activity.{}", layer.name);
-            activity.copy_from_slice(state.get(&key, layer.len())?);
-        }
-        let optimizer = state.nested("optimizer");
-        trainer.norms.copy_from_slice(state.get("norms", 2)?);
-        if state.0.contains_key(STEERING) {
-            let steering = state.get(STEERING, 2)?;
-            trainer.steering = Steering { sweeps: steering[0], rate: steering[1] };
-        }
-        if let (Some(learner), Some((graph, packed))) =
-            (&mut trainer.learner, trainer.sampler.restore())
-        {
-            let mut sgd = Sgd::new(Moments::lengths(graph));
-            sgd.import(&optimizer)?;
-            let mut velocity = Moments::zeros(graph);
-            for (slice, stored) in velocity.slices_mut().into_iter().zip(sgd.velocity()) {
-                slice.copy_from_slice(stored);
-            }
-            let Moments { bias, weights, .. } = velocity;
-            learner.set_weight_velocity(graph, packed, &weights);
-            learner.bias_velocity = bias;
-            let engine = state.nested("engine");
-            packed.import(graph, |name, len| engine.get(name, len))?;
-        } else {
-            trainer.optimizer.import(&optimizer)?;
-        }
-        trainer.batches_done = checkpoint.batches_done;
-        Ok(trainer)
-    }
-
-    /// Everything that is needed to go on from here.
-    pub fn checkpoint(&self) -> Checkpoint {
-        let (mut state, graph) = (Snapshot::default(), self.sampler.graph());
-        state.nest("positive", self.positive.export(graph));
-        state.nest("negative", self.negative.export(graph));
-        state.insert("norms", self.norms.to_vec());
-        if self.steering != Steering::default() {
-            state.insert(STEERING, vec![self.steering.sweeps, self.steering.rate]);
-        }
-        if let (Some(learner), Some(packed)) = (&self.learner, self.sampler.engine().packed()) {
-            let mut velocity = Moments::zeros(graph);
-            velocity.bias.clone_from(&learner.bias_velocity);
-            velocity.weights = learner.weight_velocity(graph, packed);
-            state.nest("optimizer", Sgd::snapshot(velocity.into_slices()));
-            let mut engine = Snapshot::default();
-            for (name, values) in packed.export(graph) {
-                engine.insert(name, values);
-            }
-            state.nest("engine", engine);
-        } else {
-            state.nest("optimizer", self.optimizer.export());
-        }
-        for (layer, activity) in graph.layers().iter().zip(&self.activity) {
-            state.insert(format!("activity.{}", layer.name), activity.clone());
-        }
-        Checkpoint {
-            body: Body::Machine(self.machine().clone()),
-            stage: None,
-            epoch: self.epoch,
-            batches_done: self.batches_done,
-            state,
-            observers: BTreeMap::new(),
-        }
-    }
-
     /// Averages the gradients of every step, and the means that offsets follow, with other learners.
     ///
     /// All learners start from the same machine, each with samples of its own and a seed of its own
@@ -249,6 +158,24 @@ impl<'d> Trainer<'d> {
     pub fn with_reduce(mut self, reduce: impl Reduce + 'd) -> Self {
         self.reduce = Some(Box::new(reduce));
         self
+    }
+
+    /// Starts the chains of the model side at `x`, a row for each of them.
+    ///
+    /// # Errors
+    ///
+    /// If there are more or fewer rows than chains, or the state is that of another machine.
+    pub fn set_chains(&mut self, x: &State) -> Result<(), Error> {
+        let graph = self.sampler.graph();
+        x.check(graph)?;
+        let mut chains = Snapshot::default();
+        chains.insert_state(graph, x);
+        self.negative.import(graph, &chains)
+    }
+
+    /// Where the chains of the model side are, if the rule keeps any.
+    pub fn chains(&self) -> Option<&State> {
+        self.negative.chains()
     }
 
     /// The machine as it is now.
@@ -285,62 +212,6 @@ impl<'d> Trainer<'d> {
         drive(self, observers, &mut Silent)
     }
 
-    /// One update without the machine: both sides go to the engine as they are.
-    fn step_in_engine(&mut self) -> Result<StepReport, Error> {
-        let progress = self.progress();
-        let rate = self.rate(progress);
-        let last = self.batches_done + 1 == self.batches_per_epoch();
-        let rates = StepRates {
-            rate,
-            momentum: self.plan.momentum.at(progress),
-            l1: self.penalties.l1,
-            l2: self.penalties.l2,
-            clip: self.penalties.clip,
-            norms: last || progress.step.is_multiple_of(NORM_STEPS),
-            stream: self.root.fork(purpose::ROUNDING).fork(progress.step),
-        };
-        let (positive, negative) =
-            (self.context(progress, purpose::POSITIVE), self.context(progress, purpose::NEGATIVE));
-        let (sampler, batch) = (&self.sampler, &self.batch);
-        let context = |(k, stream)| Context { sampler, batch, k, stream };
-        let data = self.positive.estimate_deferred(&context(positive))?;
-        let model = self.negative.estimate_deferred(&context(negative))?;
-        let (Some(data), Some(model), Some(learner), Some(packed)) =
-            (data, model, &mut self.learner, self.sampler.learn())
-        else {
-            unreachable!("a plan that learns in the engine has samples on both sides");
-        };
-        let Deferred { state, weights, pending, draw, .. } = data;
-        let known = model.data_means;
-        let data = SideRows { state, weights, pending: &pending, draw, known };
-        let Deferred { state, weights, pending, draw, .. } = model;
-        let model = SideRows { state, weights, pending: &pending, draw, known: None };
-        let sides = &mut [data, model];
-        let squares = match &mut self.reduce {
-            None => learner.step(packed, sides, &rates),
-            Some(reduce) => learner.step_reduced(packed, sides, &rates, reduce.as_mut())?,
-        };
-        // The weights are known by their squares, at the latest after the last batch of an epoch.
-        let has_finite_weights = !rates.norms || squares.is_finite();
-        if !has_finite_weights || !packed.has_finite_biases() {
-            self.sampler.fall_back();
-            return Err(Self::ran_away(progress));
-        }
-        for (activity, mean) in self.activity.iter_mut().zip(&learner.means[0]) {
-            activity.copy_from_slice(mean);
-        }
-        if self.plan.center && self.plan.offset_rate > 0.0 {
-            for &l in &self.hidden {
-                learner.recenter(packed, l, self.plan.offset_rate);
-            }
-        }
-        if rates.norms {
-            self.norms = norms(squares);
-        }
-        let [gradient_norm, update_ratio] = self.norms;
-        self.finish_step(progress, rate, gradient_norm, update_ratio)
-    }
-
     /// The learning rate of a step.
     fn rate(&self, progress: Progress) -> f64 {
         let planned = self.plan.learning_rate * self.plan.decay.at(progress);
@@ -360,9 +231,30 @@ impl<'d> Trainer<'d> {
         Some(Rollback { acceptance, rate_factor: self.negative.caution() })
     }
 
+    /// Tempers the chains of the model side from here on, if they are to be and are not yet.
+    fn temper_if(&mut self, tempered: bool) -> Result<(), Error> {
+        if tempered && !self.steering.tempered && self.guarding() == Guarding::Temper {
+            let (graph, rows) = (self.sampler.graph(), Completeness::of(&self.feed));
+            self.negative = self.plan.model_side(Rule::Ptt, graph, rows)?;
+        }
+        Ok(())
+    }
+
+    /// What a guard may do to it.
+    fn guarding(&self) -> Guarding {
+        if self.reduce.is_some() { Guarding::Warn } else { self.plan.guarding() }
+    }
+
     /// The error of a parameter that is too large to go on with.
     fn ran_away(progress: Progress) -> Error {
         let what = "a parameter, or its square, became a number that is not finite".into();
+        Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
+    }
+
+    /// A machine that has no distribution any more is one that ran away.
+    fn lost(progress: Progress, error: Error) -> Error {
+        let Error::Diverges { .. } = error else { return error };
+        let what = error.to_string();
         Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
@@ -410,21 +302,19 @@ impl<'d> Trainer<'d> {
     /// One update of the machine, in the order of the formulas.
     fn step_by_moments(&mut self) -> Result<StepReport, Error> {
         let progress = self.progress();
-        let data = self.side(progress, purpose::POSITIVE)?;
-        let model = self.side(progress, purpose::NEGATIVE)?;
-        let mut means = data.bias.clone();
-        let mut gradient = data.minus(&model);
-        drop(model);
+        let (mut gradient, mut means) = self.slopes_and_means(progress)?;
         if let Some(reduce) = &mut self.reduce {
             let mut parts = gradient.slices_mut();
             parts.extend(means.iter_mut().map(Vec::as_mut_slice));
             reduce.average(&mut parts)?;
+            self.coordinates.share(reduce.as_mut())?;
         }
         self.follow_activity(&means);
         let centered_mean = self.centered_mean(&means);
         let rate = self.rate(progress);
         let ascent = Ascent {
             penalties: &self.penalties,
+            coordinates: &self.coordinates,
             activity: &self.activity,
             centered_mean: &centered_mean,
             rate,
@@ -444,6 +334,25 @@ impl<'d> Trainer<'d> {
             return Err(Self::ran_away(progress));
         };
         self.finish_step(progress, rate, gradient_norm, update_ratio)
+    }
+
+    /// The slopes of the objective in the next batch, without penalties and in the parameters of the machine;
+    /// nothing moves.
+    ///
+    /// # Errors
+    ///
+    /// If an estimator cannot do its work.
+    pub fn slopes(&mut self) -> Result<Moments, Error> {
+        self.present();
+        Ok(self.slopes_and_means(self.progress())?.0)
+    }
+
+    /// The slopes in the batch, and the means of its data side.
+    fn slopes_and_means(&mut self, progress: Progress) -> Result<(Moments, Vec<Vec<f64>>), Error> {
+        let data = self.side(progress, purpose::POSITIVE)?;
+        let model = self.side(progress, purpose::NEGATIVE)?;
+        let means = data.bias.clone();
+        Ok((data.minus(&model), means))
     }
 
     /// Moments of one side.
@@ -492,24 +401,6 @@ impl<'d> Trainer<'d> {
     }
 }
 
-/// Lets the offsets of hidden layers follow the means of the data phase, without changing
-/// the distribution. Those of visible layers are the means of the data already.
-fn recenter(machine: &mut Machine, means: &[Vec<f64>], rate: f64) -> Result<(), Error> {
-    if rate == 0.0 {
-        return Ok(());
-    }
-    let layers = machine.layers().iter().zip(means);
-    let offsets: Vec<Vec<f64>> = layers
-        .map(|(layer, mean)| match layer.role {
-            Role::Visible => layer.offset.clone(),
-            Role::Hidden => {
-                layer.offset.iter().zip(mean).map(|(o, m)| o + rate * (m - o)).collect()
-            }
-        })
-        .collect();
-    machine.recenter(&offsets)
-}
-
 impl Learner for Trainer<'_> {
     fn step(&mut self) -> Result<StepReport, Error> {
         if self.reduce.is_some() && self.plan.rule == Rule::Ptt {
@@ -518,8 +409,10 @@ impl Learner for Trainer<'_> {
             return Err(Error::Setting { name: "rule", value: "ptt".into(), range });
         }
         self.present();
-        let mut report =
-            if self.learner.is_some() { self.step_in_engine()? } else { self.step_by_moments()? };
+        let progress = self.progress();
+        let stepped =
+            if self.learner.is_some() { self.step_in_engine() } else { self.step_by_moments() };
+        let mut report = stepped.map_err(|error| Self::lost(progress, error))?;
         report.rollback = self.follow_retreat();
         Ok(report)
     }
@@ -536,8 +429,10 @@ impl Learner for Trainer<'_> {
         Body::Machine(self.machine().clone())
     }
 
-    fn steer(&mut self, steering: Steering) {
+    fn steer(&mut self, steering: Steering) -> Result<(), Error> {
+        self.temper_if(steering.tempered)?;
         self.steering = steering;
+        Ok(())
     }
 
     fn checkpoint(&self) -> Checkpoint {
@@ -557,131 +452,4 @@ impl Learner for Trainer<'_> {
         let parallel = |e: &Packed| EngineLearner::is_parallel(e, rows);
         self.learner.is_some() && self.sampler.engine().packed().is_some_and(parallel)
     }
-}
-
-/// The norm of the gradient, and that of the update of the weights over that of the weights.
-fn norms(squares: Squares) -> [f64; 2] {
-    let ratio = if squares.weights > 0.0 { (squares.update / squares.weights).sqrt() } else { 0.0 };
-    [squares.gradient.sqrt(), ratio]
-}
-
-/// How a gradient moves a machine.
-pub(super) struct Ascent<'a> {
-    pub(super) penalties: &'a Penalties,
-    /// Running mean of each layer on the data side, and its mean there without the offset: what a
-    /// sparsity target needs.
-    pub(super) activity: &'a [Vec<f64>],
-    pub(super) centered_mean: &'a [Vec<f64>],
-    pub(super) rate: f64,
-    pub(super) momentum: f64,
-    /// The largest parameter that can be computed with.
-    pub(super) largest: f64,
-}
-
-/// The largest parameter that an arithmetic can compute with: where it multiplies in double
-/// precision, one whose square still leaves room for sums.
-pub(super) fn largest_parameter(arithmetic: Arithmetic) -> f64 {
-    match arithmetic {
-        Arithmetic::F64 => 1e150,
-        Arithmetic::F32 | Arithmetic::I16 => f64::from(f32::MAX),
-    }
-}
-
-impl Ascent<'_> {
-    /// Adds the penalties to the gradient of the likelihood and moves the machine: the norm of the
-    /// gradient, and that of the update of the weights over that of the weights. Nothing moves, and
-    /// nothing is returned, if a number is not finite or a parameter would become too large.
-    pub(super) fn apply(
-        &self,
-        machine: &mut Machine,
-        gradient: &mut Moments,
-        optimizer: &mut dyn Optimizer,
-    ) -> Result<Option<[f64; 2]>, Error> {
-        to_learning_scales(machine, gradient);
-        self.penalties.add_to(machine, self.activity, self.centered_mean, gradient);
-        let norm = gradient.norm();
-        optimizer.update(&mut gradient.slices_mut(), self.rate, self.momentum);
-        let update = &*gradient;
-        if !norm.is_finite() || outgrows(machine, update, self.largest) {
-            return Ok(None);
-        }
-        let ratio = update_ratio(machine, update);
-        apply_normalised(machine, update)?;
-        self.penalties.project(machine);
-        Ok(Some([norm, ratio]))
-    }
-}
-
-/// The slopes of own parameters along the scales on which they are learned: precisions on a
-/// logarithmic one, where they cannot become negative.
-fn to_learning_scales(machine: &Machine, gradient: &mut Moments) {
-    for (layer, gradient) in machine.layers().iter().zip(&mut gradient.own) {
-        let rows = gradient.chunks_exact_mut(layer.len()).enumerate();
-        for (parameter, (k, row)) in layer.units.own_parameters().iter().zip(rows) {
-            let entries = row.iter_mut().zip(layer.own().row(k));
-            entries.for_each(|(g, own)| *g = parameter.gradient(*own, *g));
-        }
-    }
-}
-
-/// Adds an update, or the largest half, quarter, … of it after which the machine still has a
-/// distribution: couplings between Gaussian units must not outgrow their precision.
-fn apply_normalised(machine: &mut Machine, update: &Moments) -> Result<(), Error> {
-    const HALVINGS: i32 = 30;
-    if exact::always_normalises(machine) {
-        apply(machine, update, 1.0);
-        return Ok(());
-    }
-    let before = machine.clone();
-    let mut refused = Ok(());
-    for halving in 0..HALVINGS {
-        apply(machine, update, 0.5_f64.powi(halving));
-        refused = exact::check_normalises(machine);
-        if refused.is_ok() {
-            break;
-        }
-        machine.clone_from(&before);
-    }
-    refused
-}
-
-/// Whether an update holds a number that is not finite, or would make a bias or a weight larger than
-/// `largest`.
-fn outgrows(machine: &Machine, update: &Moments, largest: f64) -> bool {
-    let fits = |values: &[f64], moves: &[f64]| {
-        let sums = values.iter().zip(moves).map(|(x, u)| x + u);
-        // To the end, which takes less than to look for the first that does not fit.
-        sums.fold(true, |all, x| all & (x.abs() <= largest))
-    };
-    let mut layers = machine.layers().iter().zip(&update.bias);
-    let mut couplings = machine.couplings().iter().zip(&update.weights);
-    let own = update.own.iter().flatten().all(|u| u.is_finite());
-    !(own
-        && layers.all(|(l, u)| fits(&l.bias, u))
-        && couplings.all(|(c, u)| fits(c.weights.entries(), u)))
-}
-
-/// Adds `scale` times an update; own parameters move on their learning scale inside their bounds.
-fn apply(machine: &mut Machine, update: &Moments, scale: f64) {
-    for (l, layer) in machine.layers_mut().iter_mut().enumerate() {
-        add_scaled(&mut layer.bias, scale, &update.bias[l]);
-        let len = layer.len();
-        let rows = layer.own.chunks_exact_mut(len).zip(update.own[l].chunks_exact(len));
-        for (parameter, (own, steps)) in layer.units.own_parameters().iter().zip(rows) {
-            for (own, u) in own.iter_mut().zip(steps) {
-                *own = parameter.moved(*own, scale * u);
-            }
-        }
-    }
-    for (c, u) in machine.couplings_mut().iter_mut().zip(&update.weights) {
-        add_scaled(c.weights.entries_mut(), scale, u);
-    }
-}
-
-fn update_ratio(machine: &Machine, update: &Moments) -> f64 {
-    let norm = |xs: &mut dyn Iterator<Item = f64>| xs.map(|x| x * x).sum::<f64>().sqrt();
-    let moved = norm(&mut update.weights.iter().flatten().copied());
-    let couplings = machine.couplings().iter();
-    let size = norm(&mut couplings.flat_map(|c| c.weights.entries()).copied());
-    if size > 0.0 { moved / size } else { 0.0 }
 }

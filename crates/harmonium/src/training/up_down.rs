@@ -13,11 +13,13 @@
 //! under the recognition distribution, so it raises the bound; the sleep step brings $q$ closer to
 //! the posterior on samples of the model, which is not quite the gradient of the bound.
 
+use super::ascent::{Ascent, largest_parameter};
+use super::coordinates::Coordinates;
 use super::dbn::check_refinement;
 use super::driver::{Stop, drive};
 use super::learner::{Checkpoint, Learner, Stage, StepReport, Watched};
 use super::plan::{Completeness, Plan};
-use super::trainer::{Ascent, largest_parameter, purpose};
+use super::trainer::purpose;
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::{Context, Deferring, Side, Snapshot};
@@ -225,6 +227,7 @@ impl<'d> UpDown<'d> {
         let learning_rate = self.plan.learning_rate * self.plan.decay.at(progress);
         let ascent = Ascent {
             penalties: &self.penalties,
+            coordinates: &Coordinates::default(),
             activity: &[],
             centered_mean: &[],
             rate: learning_rate,

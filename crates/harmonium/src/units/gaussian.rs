@@ -1,12 +1,14 @@
 //! Real units with own energy $\tfrac12\gamma x^2 - bx$: $x \sim N(\theta/\gamma, 1/\gamma)$.
 //!
-//! The precision $\gamma$ is learned and kept inside [`PRECISION`]: an unbounded one shrinks the
-//! noise onto single samples, or drifts through zero where the density no longer normalises.
+//! The precision $\gamma$ is learned and kept inside [`PRECISION`] times where the data let it start: an
+//! unbounded one shrinks the noise onto single samples, or drifts through zero where the density no longer
+//! normalises.
 
 use super::{Draw, LearningScale, OwnParameter, OwnParameters};
 use std::ops::RangeInclusive;
 
-/// Where learned precisions are kept: standard deviations from 0.01 to 10.
+/// Where learned precisions are kept, in units of where they start: standard deviations from a hundredth of
+/// that of the data to ten times as much.
 pub const PRECISION: RangeInclusive<f64> = 1e-2..=1e4;
 
 /// $\gamma$, with the statistic $\tfrac12 x^2$.
@@ -47,16 +49,6 @@ pub(super) fn own_of_square(coefficient: f64, square: f64) -> f64 {
     0.5 * coefficient * square
 }
 
-/// $c\cdot\tfrac12/\gamma$ of one unit: $\langle x^2\rangle = m^2 + 1/\gamma$.
-pub(super) fn own_spread(coefficient: f64, own: OwnParameters<'_>, i: usize) -> f64 {
-    0.5 * coefficient / precision(own)[i]
-}
-
-/// $\gamma$ times half the variance $1/\gamma$, for each unit.
-pub(super) fn spread_energy(own: OwnParameters<'_>) -> f64 {
-    0.5 * precision(own).len() as f64
-}
-
 /// $\gamma$: the own energy's second derivative.
 pub(super) fn curvature(own: OwnParameters<'_>) -> &[f64] {
     precision(own)
@@ -65,7 +57,7 @@ pub(super) fn curvature(own: OwnParameters<'_>) -> &[f64] {
 /// The precisions at which uncoupled units have these variances.
 pub(super) fn set_own_from_variance(own: &mut [f64], variance: &[f64]) {
     for (g, v) in own.iter_mut().zip(variance) {
-        *g = OWN[0].within(1.0 / v.max(f64::MIN_POSITIVE));
+        *g = v.max(f64::MIN_POSITIVE).recip();
     }
 }
 

@@ -163,31 +163,6 @@ impl Units {
         }
     }
 
-    /// $c\,(\langle s_k\rangle - s_k(m))$ of entry `i` where only its mean $m$ is kept: what the
-    /// spread around the mean adds to the statistic.
-    pub(crate) fn own_spread(
-        self,
-        k: usize,
-        coefficient: f64,
-        own: OwnParameters<'_>,
-        i: usize,
-    ) -> f64 {
-        debug_assert!(k < self.own_parameters().len(), "{self:?} units own no parameter {k}");
-        match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
-            Self::Gaussian => gaussian::own_spread(coefficient, own, i),
-        }
-    }
-
-    /// $\sum_k \text{own}_k(\langle s_k\rangle - s_k(m))$ over the entries: what the own energy at
-    /// the means lacks.
-    pub(crate) fn spread_energy(self, own: OwnParameters<'_>) -> f64 {
-        match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
-            Self::Gaussian => gaussian::spread_energy(own),
-        }
-    }
-
     /// $\sum_i \sum_k \text{own}_{ki} s_k(x_i)$: the own energy without the bias.
     pub(crate) fn own_energy(self, own: OwnParameters<'_>, x: &[f64]) -> f64 {
         let row = |k: usize| -> f64 {

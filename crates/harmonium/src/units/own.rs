@@ -16,7 +16,7 @@ pub struct OwnParameter {
     pub name: &'static str,
     /// Its value in a new layer.
     pub start: f64,
-    /// Where learned values are kept.
+    /// Where values are kept that nothing is known of; what data says about them comes first.
     pub bounds: RangeInclusive<f64>,
     /// The scale on which it is learned.
     pub scale: LearningScale,
@@ -46,17 +46,17 @@ impl OwnParameter {
         }
     }
 
-    /// The value after a step on the scale on which it is learned, kept inside the bounds.
+    /// The value after a step on the scale on which it is learned.
     pub fn moved(&self, value: f64, step: f64) -> f64 {
-        let moved = match self.scale {
+        match self.scale {
             LearningScale::Log => value * step.exp(),
-        };
-        self.within(moved)
+        }
     }
 
-    /// The nearest value inside the bounds.
-    pub fn within(&self, value: f64) -> f64 {
-        value.clamp(*self.bounds.start(), *self.bounds.end())
+    /// The nearest value to `moved` inside the bounds; one that stood outside them does not move
+    /// farther out.
+    pub fn within(&self, moved: f64, before: f64) -> f64 {
+        moved.clamp(self.bounds.start().min(before), self.bounds.end().max(before))
     }
 }
 

@@ -1,13 +1,14 @@
 //! A search for settings: found again from its seed, gone on with where it was left, and honest about what it ranks by.
 
-use harmonium::model::{Autopilot, Blueprint, Effort, Open, Training, Trial};
+use harmonium::model::{Autopilot, Blueprint, Effort, Hidden, Open, Training, Trial};
 use harmonium::models::Rbm;
 use harmonium::progress::Silent;
 use harmonium::training::{Measurement, Measurements, MetricName, On, Plan};
 use harmonium::{Error, exact};
 use harmonium_data::{Binarize, Dataset, synthetic};
 
-const EVERYTHING: Open = Open { hidden: true, learning_rate: true, k: true, l2: true };
+const EVERYTHING: Open = Open { rule: true, learning_rate: true, k: true, l2: true };
+const ANY: Hidden = Hidden::Searched { layers: 1 };
 
 /// Rows of bars and stripes 3×3, each three times to learn from and once to validate.
 fn data() -> (Dataset, Dataset) {
@@ -21,13 +22,13 @@ fn shape(hidden: &[usize]) -> Result<Blueprint, Error> {
     Ok(Blueprint::Machine(Rbm::binary(9, hidden[0])?.into_machine()))
 }
 
-fn search(open: Open, done: &[Trial]) -> (Trial, Vec<Trial>, Vec<Trial>) {
+fn search(hidden: Hidden, open: Open, done: &[Trial]) -> (Trial, Vec<Trial>, Vec<Trial>) {
     let (train, valid) = data();
     let autopilot = Autopilot {
         train: &train,
         valid: &valid,
         shape: &shape,
-        hidden: vec![7],
+        hidden,
         plan: Plan { seed: 3, ..Plan::default() },
         open,
         effort: Effort::Quick,
@@ -44,8 +45,8 @@ fn search(open: Open, done: &[Trial]) -> (Trial, Vec<Trial>, Vec<Trial>) {
 
 #[test]
 fn a_search_is_found_again_and_its_best_trial_is_that_of_the_highest_lower_end() {
-    let (best, all, _) = search(EVERYTHING, &[]);
-    assert_eq!(search(EVERYTHING, &[]).1, all, "everything follows from the seed");
+    let (best, all, _) = search(ANY, EVERYTHING, &[]);
+    assert_eq!(search(ANY, EVERYTHING, &[]).1, all, "everything follows from the seed");
     let lowest = |t: &Trial| t.lower.unwrap_or(f64::NEG_INFINITY);
     assert!(all.iter().all(|t| lowest(t) <= lowest(&best)));
     // Every pattern is as probable as any other: ln 16, or better where two patterns are alike.
@@ -54,16 +55,16 @@ fn a_search_is_found_again_and_its_best_trial_is_that_of_the_highest_lower_end()
 
 #[test]
 fn trials_that_were_made_are_not_made_again() {
-    let (best, all, noted) = search(EVERYTHING, &[]);
+    let (best, all, noted) = search(ANY, EVERYTHING, &[]);
     assert_eq!(noted, all);
-    let (again, _, noted) = search(EVERYTHING, &all[..3]);
+    let (again, _, noted) = search(ANY, EVERYTHING, &all[..3]);
     assert_eq!((again, noted.as_slice()), (best, &all[3..]));
 }
 
 #[test]
 fn what_was_asked_for_is_not_searched() {
-    let open = Open { hidden: false, learning_rate: false, ..EVERYTHING };
-    let (_, all, _) = search(open, &[]);
+    let open = Open { learning_rate: false, ..EVERYTHING };
+    let (_, all, _) = search(Hidden::Given(vec![7]), open, &[]);
     let plan = Plan::default();
     assert!(all.iter().all(|t| t.hidden == [7] && t.learning_rate == plan.learning_rate));
     assert!(all.iter().any(|t| t.l2 != plan.l2));
@@ -71,7 +72,7 @@ fn what_was_asked_for_is_not_searched() {
 
 #[test]
 fn the_plan_of_a_trial_repeats_it() {
-    let (best, ..) = search(EVERYTHING, &[]);
+    let (best, ..) = search(ANY, EVERYTHING, &[]);
     let (train, valid) = data();
     // The best epoch need not be the last: train for as long with a plan of that length's decay.
     let plan = best.plan(&Plan { seed: 3, ..Plan::default() });

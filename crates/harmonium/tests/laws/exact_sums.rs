@@ -95,20 +95,27 @@ fn moments_are_weighted_averages_of_products() {
     }
 }
 
-/// Composite Simpson's rule for one Gaussian unit at a time, everything else held.
+/// The trapezoidal rule for at most two Gaussian units at a time, everything else held.
 #[test]
 fn gaussian_sums_agree_with_quadrature() {
     for (name, machine) in gaussian() {
         let x = some_states(&machine, 2, 13);
         let discrete = machine.layer_ids().filter(|&l| machine.layer(l).units.is_finite());
-        let real: Vec<(LayerId, usize)> = machine
+        let mut real: Vec<(LayerId, usize)> = machine
             .layer_ids()
             .filter(|&l| !machine.layer(l).units.is_finite())
             .flat_map(|l| (0..machine.layer(l).len()).map(move |i| (l, i)))
             .collect();
+        // Of many the first and the last, which may stand in different layers.
+        real = if real.len() > 2 { vec![real[0], real[real.len() - 1]] } else { real };
+        let mut clamp = Clamp::layers(discrete);
+        for l in machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()) {
+            let held = (0..machine.layer(l).len()).map(|i| !real.contains(&(l, i))).collect();
+            clamp = clamp.with_units(l, held);
+        }
         let (n, h) = (240_usize, 0.125);
         let nodes: Vec<f64> = (0..=n).map(|k| (k as f64 - n as f64 / 2.0) * h).collect();
-        let found = exact::log_sums(&machine, &Clamp::layers(discrete), &x).unwrap();
+        let found = exact::log_sums(&machine, &clamp, &x).unwrap();
         for (row, found) in found.iter().enumerate() {
             // The trapezoidal rule converges geometrically for a Gaussian.
             let mut grid = State::zeros(&machine, nodes.len().pow(real.len() as u32)).unwrap();
@@ -225,6 +232,12 @@ fn a_machine_without_couplings_factorises() {
         let base = harmonium::machine::Base::of_biases(&machine);
         let mut flat = machine.temper(&base, 0.0).unwrap();
         flat = flat.with_constant(0.0).unwrap();
+        // Gaussian units that see each other are one Gaussian: they have their own law.
+        let real = |l: LayerId| !machine.layer(l).units.is_finite();
+        let joined = |c: &Coupling| real(c.between.0) && real(c.between.1);
+        if machine.couplings().iter().any(joined) {
+            continue;
+        }
         let softplus: f64 =
             flat.layers().iter().map(|l| l.units.log_partition(&l.bias, l.own())).sum();
         assert_close(softplus, exact::log_partition(&flat).unwrap(), 1e-12, &name);

@@ -1,7 +1,7 @@
 //! Learning from rows in which values are missing: the gradient is that of the likelihood of what is
 //! there, on every graph and kind of unit.
 
-use crate::machines::{all, assert_gradient, discrete, extent};
+use crate::machines::{all, assert_gradient, extent};
 use crate::model::Holed;
 use crate::statistics::assert_mean;
 use harmonium::engine::Arithmetic;
@@ -94,7 +94,7 @@ fn clamped_chains_over_missing_units_agree_with_sums() {
 #[test]
 fn mean_field_over_missing_units_climbs_its_bound() {
     let settings = MeanField { tolerance: 1e-12, max_sweeps: 10_000, damping: 0.0 };
-    for (name, machine) in discrete() {
+    for (name, machine) in all() {
         let data = Holed::new(&machine, 73).data(&machine, 1);
         let batch = batch_of(&machine, &data);
         let bound = |m: &Machine| {

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 /// The modules from top to bottom.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 22] = [
     "error",
     "progress",
     "units",
+    "gaussian",
     "machine",
     "graph",
     "models",
     "schema",
+    "spread",
     "engine",
     "moments",
     "sampling",

@@ -221,6 +221,22 @@ pub(crate) fn gaussian() -> Vec<(String, Machine)> {
             strength: 0.3,
             sparse: false,
         },
+        Graph {
+            name: "coupled gaussian table",
+            layers: vec![(g, 4), (CATEGORICAL, 1), (b, 2)],
+            n_visible: 2,
+            edges: &[(0, 0), (0, 2), (1, 2)],
+            strength: 0.2,
+            sparse: false,
+        },
+        Graph {
+            name: "coupled gaussian stack",
+            layers: vec![(g, 2), (g, 2), (b, 2)],
+            n_visible: 1,
+            edges: &[(0, 0), (0, 1), (1, 1), (0, 2), (1, 2)],
+            strength: 0.2,
+            sparse: false,
+        },
     ];
     graphs.iter().map(|g| (g.name.to_string(), build(g, 3))).collect()
 }

@@ -2,6 +2,7 @@
 //! model.
 
 use crate::machines::{all, assert_close, extent, noise, some_states};
+use crate::statistics::assert_mean;
 use harmonium::evaluation::verdict::Verdict;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, Role, State};
 use harmonium::model::{Completing, Filling, Found};
@@ -229,6 +230,44 @@ fn error_bars_of_completed_values_hold() {
     let (n, p) = (f64::from(tried), 0.95_f64);
     let least = n * p - 4.0 * (n * p * (1.0 - p)).sqrt();
     assert!(f64::from(held) >= least, "{held} of {tried} hold, at least {least:.0} should");
+}
+
+/// Samples beside the means are of the same distribution, whatever the method; equal rows have samples of their own.
+#[test]
+fn samples_of_missing_cells_have_their_means() {
+    const DRAWS: usize = 256;
+    for (name, machine) in completable() {
+        let holed = Holed::new(&machine, 41);
+        let (given, data) = (holed.array(&machine, 2), holed.data(&machine, 2));
+        let model = Model::from(machine.clone());
+        // Samples of one chain are 64 sweeps apart.
+        for (method, sweeps) in [(Filling::Exact, None), (Filling::Gibbs, Some(2048))] {
+            let completing =
+                Completing { method, sweeps, draws: DRAWS, seed: 9, ..Completing::default() };
+            let found = model.complete_with(&data, None, &completing, &mut Silent).unwrap();
+            assert_eq!(found.draws.dim(), (8 * DRAWS, given.ncols()), "{name}");
+            for row in [0, 1, 3] {
+                let (clamp, x) = (holed.clamp(&machine, row), holed.state(&machine, row));
+                let means = conditional_means(&machine, &clamp, &x);
+                let of_row = 2 * row * DRAWS..2 * (row + 1) * DRAWS;
+                for c in 0..means.len() {
+                    let drawn: Vec<f64> = of_row.clone().map(|d| found.draws[[d, c]]).collect();
+                    let known = given[[2 * row, c]];
+                    if known.is_nan() && drawn.iter().any(|v| *v != drawn[0]) {
+                        assert_mean(&format!("{name}, {method:?}, {row}, {c}"), &drawn, means[c]);
+                    } else if !known.is_nan() {
+                        assert!(drawn.iter().all(|v| *v == known), "{name}: what was observed");
+                    }
+                }
+            }
+            let copy = |k: usize| {
+                found.draws.slice_axis(Axis(0), ((6 + k) * DRAWS..(7 + k) * DRAWS).into())
+            };
+            assert_ne!(copy(0), copy(1), "{name}: equal rows");
+        }
+        let many = Completing { draws: 1025, ..Completing::default() };
+        assert!(model.complete_with(&data, None, &many, &mut Silent).is_err(), "{name}");
+    }
 }
 
 #[test]

@@ -178,7 +178,11 @@ fn the_most_probable_state_given_something_is_the_best_of_all() {
                 let maximising = Maximising { by, sweeps: Some(100), ..Maximising::default() };
                 let found = given.most_probable(&maximising, &mut Silent).unwrap();
                 assert!(found.energy >= most - 1e-10, "{name}, {word}");
-                assert!((found.energy - most).abs() < 1e-9, "{name}, {word}: {}", found.energy);
+                assert!(found.mode.upper >= -most - 1e-10, "{name}, {word}: {}", found.mode.upper);
+                // Messages on a graph with loops may end in another state; they prove it where they do not.
+                let may_miss = by == Maximiser::MaxProduct && !found.mode.is_proved();
+                let near = (found.energy - most).abs() < 1e-9;
+                assert!(near || may_miss, "{name}, {word}: {}", found.energy);
                 if matches!(by, Maximiser::Auto | Maximiser::Exact) {
                     assert!(found.mode.is_proved(), "{name}, {word}");
                 }

@@ -15,7 +15,6 @@ use harmonium::training::{
 use harmonium::units::log_sum_exp;
 use harmonium::{Dataset, Error, Rbm, exact, models};
 
-const RATE: f64 = 1e-4;
 const CAREFUL: MeanField = MeanField { tolerance: 1e-13, max_sweeps: 5000, damping: 0.0 };
 
 fn plan(objective: Objective) -> Plan {
@@ -25,7 +24,6 @@ fn plan(objective: Objective) -> Plan {
         posterior: Posterior::Auto,
         precision: Numbers::F64,
         batch: 1000,
-        learning_rate: RATE,
         decay: Schedule::Constant(1.0),
         momentum: Schedule::Constant(0.0),
         l2: 0.0,
@@ -36,23 +34,9 @@ fn plan(objective: Objective) -> Plan {
     }
 }
 
-/// What one step of a training moved, over its rate.
+/// What a training climbs.
 fn learned(machine: &Machine, data: &Dataset, objective: Objective) -> Moments {
-    let mut trainer = Trainer::new(machine.clone(), data, &plan(objective)).unwrap();
-    trainer.step().unwrap();
-    let (after, mut gradient) = (trainer.machine(), Moments::zeros(machine));
-    for (l, (a, b)) in after.layers().iter().zip(machine.layers()).enumerate() {
-        let moved = a.bias.iter().zip(&b.bias).map(|(a, b)| (a - b) / RATE);
-        gradient.bias[l] = moved.collect();
-        // Precisions move on a logarithmic scale.
-        let moved = a.own.iter().zip(&b.own).map(|(a, b)| (a / b).ln() / (RATE * b));
-        gradient.own[l] = moved.collect();
-    }
-    for (c, (a, b)) in after.couplings().iter().zip(machine.couplings()).enumerate() {
-        let entries = a.weights.entries().iter().zip(b.weights.entries());
-        gradient.weights[c] = entries.map(|(a, b)| (a - b) / RATE).collect();
-    }
-    gradient
+    Trainer::new(machine.clone(), data, &plan(objective)).unwrap().slopes().unwrap()
 }
 
 /// $s_y$ of each row: the sum over hidden units, or its bound.

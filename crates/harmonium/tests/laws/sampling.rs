@@ -9,6 +9,7 @@ use harmonium::exact;
 use harmonium::machine::{
     Base, Coupling, Edges, Layer, LayerId, Machine, Role, State, Triangle, Weights,
 };
+use harmonium::moments::Moments;
 use harmonium::random::{Site, Stream};
 use harmonium::sampling::{Chains, Clamp, Sampler, Tempering, independent};
 use harmonium::units::Units;
@@ -333,26 +334,113 @@ fn gibbs_sampling_is_stationary_with_real_units() {
     }
 }
 
-/// Coupled real units: long chains have the moments of the exact Gaussian mixture.
+/// Coupled real units start at exact samples, and stay at the exact moments, products included.
 #[test]
-fn coupled_real_units_reach_their_exact_moments() {
+fn coupled_real_units_stay_at_their_exact_moments() {
     for (name, machine) in gaussian().into_iter().filter(|m| m.0.starts_with("coupled")) {
         let real: Vec<LayerId> =
             machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
-        let start = Base::of_biases(&machine);
-        let mut x = independent(&machine, &start, n_chains(), Stream::new(13)).unwrap();
-        let sampler = Sampler::new(machine.clone(), Arithmetic::F64);
-        sampler.gibbs(&Clamp::none(), &mut x, 60, Stream::new(14)).unwrap();
-        assert_moments(&name, &machine, &x, &real);
+        for precision in PRECISIONS {
+            let mut x = exact::samples(&machine, n_chains(), Stream::new(13)).unwrap();
+            let sampler = Sampler::new(machine.clone(), precision);
+            sampler.gibbs(&Clamp::none(), &mut x, 2, Stream::new(14)).unwrap();
+            assert_moments(&format!("{name}, {precision:?}"), &machine, &x, &real);
+            let expected = exact::moments(
+                &machine,
+                &Clamp::none(),
+                &State::zeros(&machine, 1).unwrap(),
+                &[1.0],
+            )
+            .unwrap();
+            assert_products(&format!("{name}, {precision:?}"), &machine, &x, &expected);
+        }
+    }
+}
+
+/// Real units are drawn together: one sweep over them forgets wherever they stood, whatever part of them
+/// is held. Units that were visited one after the other would not.
+#[test]
+fn one_sweep_over_real_units_forgets_where_they_stood() {
+    for (name, machine) in gaussian() {
+        let real: Vec<LayerId> =
+            machine.layer_ids().filter(|&l| !machine.layer(l).units.is_finite()).collect();
+        let start = some_states(&machine, 1, 15);
+        for part in 0..3 {
+            // Everything free, some units held, other units held.
+            let mut clamp = Clamp::layers(machine.layer_ids().filter(|l| !real.contains(l)));
+            for &l in &real {
+                let held = |i: usize| part > 0 && (i + l.0 + part).is_multiple_of(2);
+                clamp = clamp.with_units(l, (0..machine.layer(l).len()).map(held).collect());
+            }
+            let expected = exact::moments(&machine, &clamp, &start, &[1.0]).unwrap();
+            for precision in PRECISIONS {
+                let mut x = State::zeros(&machine, n_chains()).unwrap();
+                for l in machine.layer_ids() {
+                    for row in 0..n_chains() {
+                        let mut values = start.row(l, 0).to_vec();
+                        for (i, value) in values.iter_mut().enumerate() {
+                            if real.contains(&l) && !clamp.holds(l, 0, i) {
+                                *value = 40.0;
+                            }
+                        }
+                        x.set_row(l, row, &values).unwrap();
+                    }
+                }
+                let sampler = Sampler::new(machine.clone(), precision);
+                sampler.gibbs(&clamp, &mut x, 1, Stream::new(16)).unwrap();
+                let what = format!("{name}, {precision:?}, part {part}");
+                assert_moments_are(&what, &machine, &x, &real, &expected);
+                assert_products(&what, &machine, &x, &expected);
+            }
+        }
+    }
+}
+
+/// Compares products along the couplings of real units with their expectation.
+fn assert_products(name: &str, machine: &Machine, x: &State, expected: &Moments) {
+    let real = |l: LayerId| !machine.layer(l).units.is_finite();
+    for (c, expected) in machine.couplings().iter().zip(&expected.weights) {
+        let (a, b) = c.between;
+        if !(real(a) && real(b)) {
+            continue;
+        }
+        let mut one = Moments::zeros(machine);
+        let k = machine.couplings().iter().position(|other| other.between == (a, b)).unwrap();
+        let rows: Vec<Vec<f64>> = (0..x.n_rows())
+            .map(|row| {
+                let mut single = State::zeros(machine, 1).unwrap();
+                for l in machine.layer_ids() {
+                    single.set_row(l, 0, x.row(l, row)).unwrap();
+                }
+                one.clear();
+                one.add(machine, &single, &[1.0]);
+                one.weights[k].clone()
+            })
+            .collect();
+        for (i, expected) in expected.iter().enumerate() {
+            let values: Vec<f64> = rows.iter().map(|row| row[i]).collect();
+            if values.iter().all(|v| (v - expected).abs() < 1e-6) {
+                continue;
+            }
+            assert_mean(&format!("{name}: product {i} of {c:?}"), &values, *expected);
+        }
     }
 }
 
 fn assert_moments(name: &str, machine: &Machine, x: &State, real: &[LayerId]) {
     let one = State::zeros(machine, 1).unwrap();
     let exact = exact::moments(machine, &Clamp::none(), &one, &[1.0]).unwrap();
+    assert_moments_are(name, machine, x, real, &exact);
+}
+
+fn assert_moments_are(name: &str, machine: &Machine, x: &State, real: &[LayerId], exact: &Moments) {
     for &l in real {
         for i in 0..machine.layer(l).len() {
             let values: Vec<f64> = (0..x.n_rows()).map(|r| x.row(l, r)[i]).collect();
+            // Held units have one value.
+            if values.iter().all(|v| (v - exact.bias[l.0][i]).abs() < 1e-6) {
+                continue;
+            }
             assert_mean(&format!("{name}: mean"), &values, exact.bias[l.0][i]);
             let squares: Vec<f64> = values.iter().map(|v| -0.5 * v * v).collect();
             assert_mean(&format!("{name}: square"), &squares, exact.own[l.0][i]);

@@ -306,7 +306,7 @@ fn patience_acts_where_there_is_no_pseudo_likelihood() {
 #[test]
 fn a_machine_that_is_steered() {
     let data = bars();
-    let plan = Plan { epochs: 9, batch: 6, chains: 5, seed: 5, ..Plan::default() };
+    let plan = Plan { epochs: 9, batch: 6, chains: 5, seed: 5, steer: true, ..Plan::default() };
     let fresh = || {
         let machine = started(Rbm::binary(9, 4).unwrap().into_machine(), &data, &plan);
         Trainer::new(machine, &data, &plan).unwrap()
@@ -319,13 +319,19 @@ fn a_machine_that_is_steered() {
     let (mut plain, mut steered) = (fresh(), fresh());
     steps(&mut plain, 10);
     steps(&mut steered, 4);
-    steered.steer(Steering { sweeps: 3.0, rate: 0.5 });
-    steps(&mut steered, 2);
-    let mut resumed = Trainer::resume(&steered.checkpoint(), &data, &plan).unwrap();
-    steps(&mut steered, 4);
-    steps(&mut resumed, 4);
-    assert_eq!(steered.checkpoint(), resumed.checkpoint());
-    assert_ne!(steered.body(), plain.body());
+    let mut bodies = vec![plain.body()];
+    for tempered in [false, true] {
+        steered.steer(Steering { sweeps: 3.0, rate: 0.5, tempered }).unwrap();
+        steps(&mut steered, 2);
+        let mut resumed = Trainer::resume(&steered.checkpoint(), &data, &plan).unwrap();
+        steps(&mut steered, 4);
+        steps(&mut resumed, 4);
+        assert_eq!(steered.checkpoint(), resumed.checkpoint());
+        assert!(!bodies.contains(&steered.body()));
+        bodies.push(steered.body());
+        let watched = steered.watched().unwrap();
+        assert_eq!(watched.model_side.name(), if tempered { "ptt" } else { "pcd" });
+    }
 }
 
 #[test]

@@ -32,12 +32,7 @@ impl Inputs {
         model: Option<&Model>,
         terminal: &mut Terminal,
     ) -> Result<Self, Failure> {
-        let Some(spec) = asked.data.clone() else {
-            return Err(Failure::new(
-                "no data was given",
-                "`harmonium finetune MODEL DATA …`; `digits` is built in",
-            ));
-        };
+        let spec = asked.data()?.to_owned();
         let mut opened = opened_as(&asked.reading, model, &spec)?;
         opened.about.notes.iter().for_each(|note| terminal.note(note));
         let targets = asked.settings.targets.is_some();

@@ -13,10 +13,9 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::Model;
 use harmonium::evaluation::tracking::Watch;
-use harmonium::machine::{Layer, Role};
-use harmonium::model::{Finetuning, fitting_units};
+use harmonium::model::Finetuning;
 use harmonium::models::{Body, Target};
-use harmonium::network::{NetworkPlan, Shape};
+use harmonium::network::NetworkPlan;
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter, SavedCheckpoint,
@@ -27,9 +26,6 @@ use inputs::Inputs;
 use settings::Asked;
 use std::path::Path;
 use toml::Table;
-
-/// Hidden layers of a net that is made of nothing.
-const HIDDEN: [usize; 2] = [800, 800];
 
 pub(crate) fn run(args: &FinetuneArgs, common: &Common) -> Result<(), Failure> {
     let resumed = args.resume && Path::new(&args.out).join("run.toml").is_file();
@@ -70,7 +66,11 @@ fn begin(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
             ));
         }
         Some("none") => None,
-        Some(spec) => Some(load::model(spec, &mut terminal)?),
+        Some(spec) => {
+            // Said before a file of data is opened as a model.
+            asked.data()?;
+            Some(load::model(spec, &mut terminal)?)
+        }
     };
     let prepared = prepare(asked, model.as_ref(), &mut terminal)?;
     let finetuning = prepared.start(model.as_ref())?;
@@ -105,43 +105,17 @@ impl Prepared {
     /// The net before its first step.
     fn start(&self, model: Option<&Model>) -> Result<Finetuning<'_>, Failure> {
         let data = &self.inputs.data.dataset;
-        let hidden = self.asked.settings.hidden.clone();
-        let target = self.inputs.target;
-        let n_outputs = match (target, &self.inputs.targets) {
-            (Target::Classes, _) => data.labels().map_or(0, Labels::n_classes),
-            (_, Some(targets)) => targets.n_columns(),
-            // As many as the input has; known once the input is.
-            (_, None) => 0,
-        };
-        let shape = |n_outputs: usize, hidden: Vec<usize>| Shape {
-            hidden,
-            activation: self.asked.activation(),
-            n_outputs,
-            target,
-            seed: self.plan.seed,
-        };
-        let finetuning = if let Some(model) = model {
-            if let Body::Network(network) = &model.body {
-                self.check_goes_on(network.n_outputs(), n_outputs)?;
-                let schema = model.about.data.schema.as_ref();
-                return Ok(self.with_inputs(Finetuning::of_network(
-                    network.clone(),
-                    schema,
-                    data,
-                    &self.plan,
-                )?));
-            }
-            let entries: usize = model.body.visible().iter().map(|layer| layer.len()).sum();
-            let n_outputs = if target == Target::Input { entries } else { n_outputs };
-            let shape = shape(n_outputs, hidden.unwrap_or_default());
-            Finetuning::of_model(model, data, &shape, &self.plan)?
-        } else {
-            let units = fitting_units(data, None, None)?;
-            let input = Layer::new("visible", Role::Visible, units, data.n_columns())?;
-            let n_outputs = if target == Target::Input { input.len() } else { n_outputs };
-            let shape = shape(n_outputs, hidden.unwrap_or_else(|| HIDDEN.to_vec()));
-            Finetuning::random(&[input], data, &shape, &self.plan)?
-        };
+        let (target, targets) = (self.inputs.target, self.inputs.targets.as_ref());
+        if let Some(Model { body: Body::Network(network), .. }) = model {
+            let n_outputs = match (target, targets) {
+                (Target::Classes, _) => data.labels().map_or(0, Labels::n_classes),
+                (_, Some(targets)) => targets.n_columns(),
+                (_, None) => 0,
+            };
+            self.check_goes_on(network.n_outputs(), n_outputs)?;
+        }
+        let layers = (self.asked.settings.hidden.clone(), self.asked.activation());
+        let finetuning = Finetuning::begin(model, (data, targets), layers, target, &self.plan)?;
         Ok(self.with_inputs(finetuning))
     }
 

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::plan;
 use clap::{Args as _, Command};
 use harmonium::Model;
-use harmonium::models::{Activation, Body, Target};
-use harmonium::network::{LOGISTIC_RATE, NetworkPlan};
+use harmonium::models::{Activation, Target};
+use harmonium::network::NetworkPlan;
 use harmonium_data::Reading;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -18,8 +18,6 @@ pub(crate) const NETWORK: &str = "network";
 /// Keys of a run that are not flags of `finetune`.
 const OWN_KEYS: [&str; 7] =
     ["model", "from", "data", "seed", "precision", "labelled-rows", "provenance"];
-/// The learning rate with Adam, before decay.
-const ADAM_RATE: f64 = 0.001;
 
 /// The settings of a run, merged and typed.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +56,9 @@ pub(crate) fn parse(text: &str, path: &str) -> Result<Table, Failure> {
 
 /// The flags that were given, as a table.
 pub(crate) fn flags(args: &FinetuneArgs, common: &Common) -> Result<Table, Failure> {
-    let settings = FinetuneSettings { labelled_rows: args.few.rows, ..args.settings.clone() };
+    let settings = FinetuneSettings { labelled_rows: args.labelled.rows, ..args.settings.clone() };
     let mut table = plan::as_table(&settings)?;
-    table.extend(plan::as_table(&args.reading)?);
+    table.extend(plan::as_table(&args.labelled.reading)?);
     for (key, given) in [("from", &args.model), ("data", &args.data)] {
         if let Some(given) = given {
             table.insert(key.into(), given.clone().into());
@@ -81,37 +79,37 @@ pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
 }
 
 impl Asked {
+    /// The data to learn from.
+    pub(crate) fn data(&self) -> Result<&str, Failure> {
+        self.data.as_deref().ok_or_else(|| {
+            Failure::new(
+                "no data was given",
+                "`harmonium finetune MODEL DATA …`; `digits` is built in",
+            )
+        })
+    }
+
     /// The plan: the library's defaults under what was asked.
     pub(crate) fn plan(&self, model: Option<&Model>) -> Result<NetworkPlan, Failure> {
-        let mut table = plan::as_table(&NetworkPlan::default())?;
-        let logistic = match model.map(|model| &model.body) {
-            None => self.settings.units.as_deref() == Some("logistic"),
-            Some(Body::Network(network)) => {
-                NetworkPlan::suited_to(network).learning_rate == LOGISTIC_RATE
-            }
-            // Those of machines are.
-            Some(_) => true,
+        let hidden = match model {
+            None => self.activation(),
+            Some(model) if NetworkPlan::is_logistic(&model.body) => Activation::Logistic,
+            Some(_) => Activation::Relu,
         };
-        if logistic {
-            table.insert("learning-rate".into(), LOGISTIC_RATE.into());
-        }
-        if self.settings.optimizer.as_deref() == Some("adam") {
-            table.insert("learning-rate".into(), ADAM_RATE.into());
-            table.insert("momentum".into(), "0.9".into());
-        }
-        let given = plan::as_table(&self.settings)?;
-        table
-            .extend(given.into_iter().filter(|(key, _)| NetworkPlan::KEYS.contains(&key.as_str())));
-        table.insert("seed".into(), plan::number(self.seed)?);
-        table.insert("center".into(), (!self.settings.no_center).into());
-        let plan: NetworkPlan = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
+        let wrong = |e: serde_json::Error| {
             Failure::new(
-                format!("a setting is out of range: {}", e.message()),
+                format!("a setting is out of range: {e}"),
                 "see `harmonium finetune --help`",
             )
-        })?;
-        plan.check()?;
-        Ok(plan)
+        };
+        let mut given =
+            match serde_json::to_value(plan::as_table(&self.settings)?).map_err(wrong)? {
+                serde_json::Value::Object(given) => given,
+                _ => serde_json::Map::new(),
+            };
+        given.insert("seed".into(), self.seed.into());
+        given.insert("center".into(), (!self.settings.no_center).into());
+        Ok(NetworkPlan::asked(&given, hidden)?)
     }
 
     /// What the units of further hidden layers are.

@@ -108,6 +108,17 @@ impl Walked {
         (0..n - 1).map(|k| 0.5 * (spread(&self.up, k) + spread(&self.down, k + 1))).collect()
     }
 
+    /// How far the mean log-weight at samples of each rung is below that at samples of the next: $\ln Z_{k+1}/Z_k$ lies between
+    /// the two, however little the samples have in common.
+    pub(super) fn gaps(&self) -> Vec<f64> {
+        let (n, n_ladders) = (self.n_rungs, self.n_ladders);
+        let mean = |all: &[Vec<f64>], k: usize| {
+            let seen = || (0..n_ladders).flat_map(|ladder| all[ladder * n + k].iter().copied());
+            seen().sum::<f64>() / seen().count() as f64
+        };
+        (0..n - 1).map(|k| mean(&self.down, k + 1) - mean(&self.up, k)).collect()
+    }
+
     /// $\ln Z_1/Z_0$ of some of the rounds, and its standard error by the spread of the ladders.
     fn ratio(&self, rounds: Range<usize>) -> (f64, f64) {
         let (n, n_ladders) = (self.n_rungs, self.n_ladders);

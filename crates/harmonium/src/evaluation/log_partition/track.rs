@@ -17,8 +17,8 @@
 //!
 //! $$\ln Z \ge \ln \sum_{x \in \text{seen}} p^*(x_K),$$
 //!
-//! where the layers $K$ are those that the ladders do not sum out, and the modes above the replicas and
-//! above the chains of the training are easy to reach. If an estimate is below that, half of the ladders are started
+//! where the layers $K$ are those that the ladders do not sum out, and the modes above the replicas,
+//! above the chains of the training and above states of the base are easy to reach. If an estimate is below that, half of the ladders are started
 //! at these modes and the look is made once more; if it still is, the bound takes its place, and the
 //! distance becomes part of the error.
 
@@ -27,7 +27,7 @@ use super::schedule::Schedule;
 use crate::error::Error;
 use crate::exact;
 use crate::machine::{Base, LayerId, Machine, State};
-use crate::sampling::{Clamp, Collapsed, Sampler, Tempering, Variates, kept_layers};
+use crate::sampling::{Clamp, Collapsed, Sampler, Tempering, Variates, independent, kept_layers};
 use crate::units::log_sum_exp;
 use harmonium_kernels::random::Stream;
 use serde_json::{Value, json};
@@ -49,12 +49,14 @@ pub const ROUNDS: usize = 24;
 const SETTLING: usize = 4;
 /// Replicas, and chains of the training, above which modes are sought: at most as many of each.
 const SOUGHT: usize = 96;
+/// States of the base above which modes are sought as well.
+const RANDOM: usize = 48;
 /// Sweeps to a mode.
 const CLIMBING: usize = 10;
 /// A distance that is not put down to chance, in nats.
 const CLEARLY: f64 = 0.1;
 /// Relative error of numbers of single precision, once many were added.
-const ROUNDING: f64 = 1e-6;
+const ROUNDING: f64 = 4e-6;
 /// Rounds of a look of which the replicas at $\beta = 1$ are kept.
 const KEPT: usize = 4;
 
@@ -274,8 +276,13 @@ impl Walk<'_> {
         let (log_ratio, error) = walked.settled_ratio();
         let base = self.base.log_partition(self.machine());
         let rounding = ROUNDING * (base.abs() + log_ratio.abs());
+        // Neighbours that never swap have nothing in common, and their ratio is anywhere between what both say.
+        let apart: f64 = (walked.gaps().iter().zip(ladders.swap_rates()))
+            .map(|(gap, swaps)| (0.5 * gap * (-(swaps.accepted as f64)).exp()).powi(2))
+            .sum();
+        let error = error.hypot(rounding).hypot(apart.sqrt());
         // Ladders that share no state with each other say nothing.
-        let std_error = if error.is_nan() { f64::INFINITY } else { error.hypot(rounding) };
+        let std_error = if error.is_nan() { f64::INFINITY } else { error };
         Ok(Estimate { log_z: base + log_ratio, std_error, walked, samples })
     }
 
@@ -307,7 +314,7 @@ impl Walk<'_> {
     }
 
     /// The logarithm of the mass of all states that were seen: the replicas and `chains`, or some of
-    /// them, the modes above them, and how those are set that weigh most. None where units are real, whose states have no
+    /// them, some of the base, the modes above them, and how those are set that weigh most. None where units are real, whose states have no
     /// mass.
     fn seen(
         &mut self,
@@ -322,10 +329,13 @@ impl Walk<'_> {
         let replicas = ladders.replicas();
         let chosen = |n: usize| (0..n.min(SOUGHT)).map(move |k| k * n / n.min(SOUGHT));
         let n_chains = chains.map_or(0, State::n_rows);
-        let n = chosen(replicas.n_rows()).count() + chosen(n_chains).count();
+        let random = independent(machine, &self.base, RANDOM, self.stream.fork(3))?;
+        let n = chosen(replicas.n_rows()).count() + chosen(n_chains).count() + RANDOM;
         let mut x = State::zeros(machine, 2 * n)?;
         let mut at = 0;
-        for (from, count) in [(Some(replicas), replicas.n_rows()), (chains, n_chains)] {
+        for (from, count) in
+            [(Some(replicas), replicas.n_rows()), (chains, n_chains), (Some(&random), RANDOM)]
+        {
             let Some(from) = from else { continue };
             for row in chosen(count) {
                 // Once as it is, and once to climb from.

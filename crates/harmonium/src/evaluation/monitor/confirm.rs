@@ -5,7 +5,8 @@
 //! are looked at once more, by annealing forwards and backwards, and compared by the lower ends of what that
 //! finds.
 
-use super::{Monitor, mean_of, row_logs};
+use super::tracked::row_logs;
+use super::{Monitor, mean_of};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::evaluation::log_partition::{self, LogPartition};

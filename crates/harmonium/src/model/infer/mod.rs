@@ -257,7 +257,7 @@ impl Given<'_> {
         }
         let exact = answers.iter().find(|a| a.is_exact() && a.marginals.is_some());
         if let Some(exact) = exact.and_then(|a| a.marginals.clone()) {
-            for answer in answers.iter_mut().filter(|a| !a.is_exact()) {
+            for answer in answers.iter_mut().filter(|a| a.largest_error.is_none()) {
                 answer.largest_error = answer.marginals.as_ref().map(|m| largest_error(m, &exact));
             }
         }

@@ -1,6 +1,6 @@
 //! How each method is run on what is free.
 
-use super::super::averages::average;
+use super::super::averages::{Wanted, average};
 use super::super::given::Given;
 use super::{Answer, Approach, Course, Inferring, Side};
 use crate::engine::Arithmetic;
@@ -214,7 +214,8 @@ impl<'m> Place<'m> {
         let model = Model::from(machine.clone());
         let sampler = Sampler::new(machine, Arithmetic::F32);
         let stream = Stream::new(seed);
-        let found = average(&sampler, &model.freely(), &[0], None, stream, listener)?;
+        let wanted = Wanted { sweeps: None, draws: 0 };
+        let found = average(&sampler, &model.freely(), &[0], wanted, stream, listener)?;
         let mut means = State::zeros(sampler.machine(), 1)?;
         let mut errors = means.clone();
         let mut start = 0;
