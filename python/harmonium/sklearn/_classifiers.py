@@ -20,6 +20,8 @@ class _Classifier(ClassifierMixin, Machine):
     """A model with a layer of labels."""
 
     _takes_nan = False
+    # What the learning rate is for, whatever the units are.
+    _optimizer = "sgd"
     _parameter_constraints: dict[str, Any] = {}
 
     @_fit_context(prefer_skip_nested_validation=True)

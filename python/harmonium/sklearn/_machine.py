@@ -40,6 +40,8 @@ class Machine(CallbackSupportMixin, BaseEstimator):
 
     #: The class of the model.
     _model_class: Callable[..., Trainable] = RBM
+    #: How gradients become updates, unless the settings say it; by default what suits the units.
+    _optimizer: str | None = None
     #: Whether rows with missing values are taken.
     _takes_nan = True
     #: Whether values between 0 and 1 are probabilities of bits.
@@ -174,6 +176,7 @@ class Machine(CallbackSupportMixin, BaseEstimator):
             "epochs": epochs,
             "learning_rate": self.learning_rate,
             "batch": self.batch,
+            "optimizer": self._optimizer,
             "visible": {"grey": "binary", "table": None}.get(self._kind, self._kind),
             **settings,
         }
