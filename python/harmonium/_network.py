@@ -90,7 +90,7 @@ class Network(Model):
     >>> import harmonium
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> net = harmonium.Network([50], epochs=20).fit(X[:1200], y[:1200])
+    >>> net = harmonium.Network([50], epochs=60).fit(X[:1200], y[:1200])
     >>> net.score(X[1200:], y[1200:]) > 0.9
     True
     """

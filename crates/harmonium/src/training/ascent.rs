@@ -63,7 +63,11 @@ impl Ascent<'_> {
             return Ok(None);
         }
         let ratio = update_ratio(machine, update);
-        self.apply_normalised(machine, update)?;
+        match self.apply_normalised(machine, update) {
+            // No part of it leaves a distribution.
+            Err(Error::Diverges { .. }) => return Ok(None),
+            applied => applied?,
+        }
         penalties.project(machine, |machine| coordinates.weights(machine));
         Ok(Some([norm, ratio]))
     }

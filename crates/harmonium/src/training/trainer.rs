@@ -247,7 +247,7 @@ impl<'d> Trainer<'d> {
 
     /// The error of a parameter that is too large to go on with.
     fn ran_away(progress: Progress) -> Error {
-        let what = "a parameter, or its square, became a number that is not finite".into();
+        let what = "a parameter, or its square, became a number that is not finite, or real units lost their density".into();
         Error::Diverged { step: progress.step, epoch: progress.epoch + 1, what }
     }
 
