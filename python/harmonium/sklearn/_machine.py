@@ -166,7 +166,10 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         check_names(settings, type(self).__name__)
         steps = math.ceil(data.shape[0] / self.batch)
         epochs = self.epochs or max(_FEWEST, math.ceil(_UPDATES / steps))
+        # The learning rate is one of plain steps, whatever the columns hold.
+        plain = {"optimizer": "sgd"} if self._kind == "gaussian" and self.learning_rate is not None else {}
         given = {
+            **plain,
             "watch": "none",
             "epochs": epochs,
             "learning_rate": self.learning_rate,
