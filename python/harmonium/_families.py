@@ -218,6 +218,9 @@ class RBM(Trainable):
     ----------
     hidden : int
         Number of hidden units.
+    lateral : {"visible", "none"}, optional
+        Whether real columns are coupled with each other, from a start as one Gaussian; by default up to 256 of
+        them are.
     random_state : int, Generator or RandomState
         The root of all randomness: the same seed gives the same model, on any number of threads, and the one
         that ``harmonium train rbm --seed`` gives.
@@ -237,18 +240,29 @@ class RBM(Trainable):
     """
 
     _family = "rbm"
+    _own = ("hidden", "lateral")
 
     def __init__(
         self,
         hidden: int = 100,
         *,
+        lateral: Literal["visible", "none"] | None = None,
         random_state: Seed = 0,
         verbose: bool | None = None,
         **settings: Unpack[Settings],
     ) -> None:
         super().__init__(**settings)
-        self.hidden = hidden
+        self.hidden, self.lateral = hidden, lateral
         self.random_state, self.verbose = random_state, verbose
+
+    def _given(self, seed: int) -> dict[str, Any]:
+        given = super()._given(seed)
+        return given if self.lateral is None else {**given, "lateral": [self.lateral]}
+
+    def _take_up(self, about: dict[str, Any]) -> None:
+        super()._take_up(about)
+        config = about.get("config") or {}
+        self.lateral = next(iter(config.get("lateral") or []), None)
 
     @classmethod
     def from_arrays(
@@ -447,7 +461,8 @@ def class_of(about: dict[str, Any]) -> type[Model]:
     # The columns of a table stand in a layer for each kind.
     if n_visible != 1 and not about["is_table"]:
         return Model
-    if any(a == b for a, b in about["couplings"]):
+    # Real columns of an RBM may be coupled with each other.
+    if any(a == b for a, b in about["couplings"]) and (about["config"] or {}).get("model") != "rbm":
         return BM
     return {1: RBM}.get(len(role) - n_visible, DBM)
 

@@ -269,6 +269,10 @@ def test_models_of_the_command_line(tmp_path, digits, program):
         ("bm --hidden 4 --lateral visible --binarize 0.5", lambda **s: BM(4, binarize=0.5, **s)),
         ("rbm --hidden 6 --patience 1 --k auto --no-center", lambda **s: RBM(6, patience=1, k="auto", center=False, **s)),
         ("rbm --hidden 6 --visible gaussian --decay 1", lambda **s: RBM(6, visible="gaussian", decay=1, **s)),
+        (
+            "rbm --hidden 6 --visible gaussian --lateral none",
+            lambda **s: RBM(6, visible="gaussian", lateral="none", **s),
+        ),
     ],
 )
 def test_other_models_of_the_command_line(tmp_path, digits, program, train, settings):
@@ -278,4 +282,5 @@ def test_other_models_of_the_command_line(tmp_path, digits, program, train, sett
     command = [program, "train", kind, str(data), *flags, "--epochs", "2", "--out", str(tmp_path / "cli"), "--quiet"]
     subprocess.run(command, check=True)
     made = settings(epochs=2).fit(digits[:300], out=tmp_path / "here")
+    assert type(harmonium.load(tmp_path / "cli" / "model.safetensors")) is type(made)
     assert made.to_bytes() == (tmp_path / "cli" / "model.safetensors").read_bytes()

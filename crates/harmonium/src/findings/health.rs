@@ -4,7 +4,7 @@ use super::score::raised;
 use super::trend::{median, tail};
 use super::words::{count, fixed, number, one_digit, rough};
 use super::{Evidence, Finding, Level, Remedy, centering, metric};
-use crate::training::{MetricName, Plan};
+use crate::training::{MetricName, OptimizerKind, Plan};
 
 /// The update/weight ratio that learns fast without shaking the weights.
 const HEALTHY_RATIO: f64 = 1e-3;
@@ -16,8 +16,12 @@ const SPARSITY: f64 = 0.1;
 const NORM: f64 = 5.0;
 
 /// How large updates are, compared with the weights, in the middle of the run: at its beginning
-/// the weights are tiny, at its end the learning rate is.
+/// the weights are tiny, at its end the learning rate is. Of plain ascent only.
 pub(super) fn update_ratio(evidence: &Evidence) -> Option<Finding> {
+    if evidence.plan.optimizer == OptimizerKind::Adam {
+        // Its steps have the size of the rate, however small the weights are.
+        return None;
+    }
     let ratios: Vec<f64> = evidence.epochs.iter().map(|e| e.update_ratio).collect();
     let ratio = median(&ratios)?;
     let seen = format!("A typical update changes the weights by {} of their size", rough(ratio));

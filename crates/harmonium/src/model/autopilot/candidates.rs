@@ -124,8 +124,11 @@ impl Autopilot<'_> {
     pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made]) -> Vec<Trial> {
         let Some(best) = scored.first().cloned() else { return scored };
         let slower = |by: f64| best.learning_rate / by;
-        let near =
-            [(slower(2.0), best.l2), (best.learning_rate, best.l2 / 10.0), (slower(4.0), best.l2)];
+        let near = [
+            (slower(2.0), best.l2),
+            (best.learning_rate, short(best.l2 / 10.0)),
+            (slower(4.0), best.l2),
+        ];
         let open = |&(rate, l2): &(f64, f64)| {
             (self.open.learning_rate || rate == best.learning_rate)
                 && (self.open.l2 || l2 == best.l2)
@@ -144,4 +147,9 @@ impl Autopilot<'_> {
         let interleave = |trial: Trial| [Some(trial), near.next()];
         scored.into_iter().flat_map(interleave).flatten().collect()
     }
+}
+
+/// A number as people write it: a tenth of 0.00002 is 0.000002.
+fn short(x: f64) -> f64 {
+    format!("{x:.3e}").parse().unwrap_or(x)
 }
