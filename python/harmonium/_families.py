@@ -204,11 +204,13 @@ class Trainable(Model):
         return read.labelled_as([str(name) for name in classes]) if labels and classes is not None else read
 
     def __repr__(self) -> str:
-        own = [repr(getattr(self, name)) for name in self._own]
-        given = {name: value for name, value in self._settings.items() if value is not None}
+        first, *others = self._own
+        given = {name: getattr(self, name) for name in others}
+        given = {name: value for name, value in {**given, **self._settings}.items() if value is not None}
         if self.random_state != 0:
             given["random_state"] = self.random_state
-        return f"{type(self).__name__}({', '.join(own + [f'{k}={v!r}' for k, v in given.items()])})"
+        words = [repr(getattr(self, first)), *(f"{name}={value!r}" for name, value in given.items())]
+        return f"{type(self).__name__}({', '.join(words)})"
 
 
 class RBM(Trainable):
