@@ -196,6 +196,11 @@ class Model:
         return list(self._report.get("events", []))
 
     @property
+    def trials(self) -> list[dict[str, Any]]:
+        """What a search for settings tried, in order, as in ``trials.jsonl``; empty without one."""
+        return list(self._report.get("trials", []))
+
+    @property
     def history(self) -> dict[str, NDArray[np.float64]]:
         """What was measured, by name: a number for each epoch, NaN where there is none.
 

@@ -19,6 +19,9 @@ class Settings(TypedDict, total=False):
 
     #: Passes over the data, for a DBN with each layer (20).
     epochs: int | None
+    #: Searches for what is not given (hidden units, learning rate, sweeps, weight decay, epochs) by the
+    #: likelihood of validation rows, and trains the best once more (none).
+    effort: Literal["quick", "normal", "thorough"] | None
     #: The learning rate before decay (0.01).
     learning_rate: float | None
     #: Rows of one step (100).
@@ -97,7 +100,7 @@ class Settings(TypedDict, total=False):
     watch: Literal["none", "pseudo", "likelihood"] | None
     #: Stop once the validation score has not risen for so many epochs (never).
     patience: int | None
-    #: Share of the rows that is set apart for validation (0.1 with ``patience``).
+    #: Share of the rows that is set apart for validation (0.1 with ``patience`` and with ``effort``).
     valid_share: float | None
     #: Passes over the data for each layer of a DBM before all are trained together (0).
     pretrain_epochs: int | None

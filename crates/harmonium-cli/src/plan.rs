@@ -233,6 +233,11 @@ impl Asked {
             .extend(self.precision.clone().map(|precision| ("precision".into(), precision.into())));
         Ok(Request { given })
     }
+
+    /// The same with the settings of a request.
+    pub(crate) fn with(&self, request: &Request) -> Result<Self, Failure> {
+        Ok(Self { settings: read_as(&as_table(&request.given)?)?, ..self.clone() })
+    }
 }
 
 /// The kind of visible units that was asked for.
@@ -241,7 +246,7 @@ pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
 }
 
 /// The model of a name.
-fn family(model: &str) -> Family {
+pub(crate) fn family(model: &str) -> Family {
     match model {
         "bm" => Family::Bm,
         "dbm" => Family::Dbm,
@@ -327,9 +332,6 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-/// The word for sweeps that follow what a guard advises.
-pub(crate) const AUTO: &str = "auto";
 
 /// What is measured.
 pub(crate) fn watch(asked: &Asked) -> Result<Watch, Failure> {

@@ -10,18 +10,17 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
-use harmonium::machine::{Layer, Machine, Role};
+use harmonium::machine::Layer;
 use harmonium::model::{
     Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
 };
-use harmonium::models::{Body, MOST_COUPLED_COLUMNS, coupled_columns};
+use harmonium::models::Body;
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
 use harmonium::training::{Learner, Metric, Stop};
-use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
 use harmonium_data::{Labels, Opened, Reading, Remembered};
 use serde_json::{Value, json};
@@ -137,26 +136,6 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
-/// Says how real columns start.
-fn note_columns(model: &str, machine: &Machine, asked: &Asked, terminal: &mut Terminal) {
-    let n = coupled_columns(machine);
-    if n > 0 && model == "rbm" && asked.settings.lateral.is_none() {
-        terminal.note(&format!(
-            "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
-             shrunken covariance (`--lateral none` leaves that out)"
-        ));
-    }
-    let many = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
-    let widest = machine.layers().iter().filter(many).map(Layer::len).max().unwrap_or(0);
-    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS
-    {
-        terminal.note(&format!(
-            "{widest} real columns are not coupled with each other: that is done for up to \
-             {MOST_COUPLED_COLUMNS}"
-        ));
-    }
-}
-
 /// Opens the data and plans the run: everything that can fail before a file is written.
 pub(crate) fn prepare(
     model: &str,
@@ -169,7 +148,8 @@ pub(crate) fn prepare(
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     if let Blueprint::Machine(machine) = &blueprint {
-        note_columns(model, machine, &asked, terminal);
+        let request = asked.request()?;
+        request.notes(plan::family(model), machine).iter().for_each(|note| terminal.note(note));
     }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
@@ -306,13 +286,6 @@ fn apart(
 }
 
 impl Prepared {
-    /// The model that these settings ask for, on the same data.
-    pub(super) fn blueprint(&self, model: &str, asked: &Asked) -> Result<Blueprint, Failure> {
-        let data = &self.inputs.data.dataset;
-        let n_classes = data.labels().map_or(0, harmonium_data::Labels::n_classes);
-        plan::blueprint(model, asked, visible_layers(data, asked)?, n_classes)
-    }
-
     /// What `run.toml` holds, as text.
     pub(super) fn config(&self) -> Result<String, Failure> {
         toml::to_string(&self.table).map_err(|e| {

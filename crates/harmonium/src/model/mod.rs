@@ -45,7 +45,7 @@ mod train;
 mod units;
 
 pub use answer::Answered;
-pub use autopilot::{Autopilot, Effort, Hidden, Note, Open, Shape, Trial};
+pub use autopilot::{Autopilot, Effort, Hidden, Note, Open, Searched, Shape, Trial};
 pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing, Filling};

@@ -9,7 +9,9 @@ use super::train::{Blueprint, Training, VALID_SHARE};
 use crate::error::Error;
 use crate::evaluation::tracking::Watch;
 use crate::machine::{Layer, Machine, Role};
-use crate::models::{Above, Lateral, coupled_columns, over, with_coupled_columns, with_labels};
+use crate::models::{
+    Above, Lateral, MOST_COUPLED_COLUMNS, coupled_columns, over, with_coupled_columns, with_labels,
+};
 use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
 use crate::training::{Guarding, Metric, Objective, Plan};
@@ -23,7 +25,7 @@ use std::fmt;
 /// The learning rate of the refinement of a deep belief network, before decay.
 const REFINE_RATE: f64 = 0.001;
 /// The word for sweeps that follow what a guard advises.
-const AUTO: &str = "auto";
+pub(super) const AUTO: &str = "auto";
 /// Settings that name files or depend on the clock: no part of what a model was asked.
 const NOT_REMEMBERED: [&str; 5] = ["data", "valid", "labels", "valid-labels", "checkpoint-seconds"];
 
@@ -85,7 +87,7 @@ pub struct Request {
 
 impl Request {
     /// A setting that was given, in its type.
-    fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+    pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let Some(value) = self.given.get(name) else { return Ok(None) };
         serde_json::from_value(value.clone()).map(Some).map_err(|error| wrong(name, value, &error))
     }
@@ -196,6 +198,28 @@ impl Request {
         })
     }
 
+    /// What a person should know of the machine that was made: how real columns start, where nothing was asked about that.
+    pub fn notes(&self, model: Family, machine: &Machine) -> Vec<String> {
+        if model != Family::Rbm || self.given.contains_key("lateral") {
+            return Vec::new();
+        }
+        let n = coupled_columns(machine);
+        if n > 0 {
+            return vec![format!(
+                "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
+                 shrunken covariance (the setting `lateral` with `none` leaves that out)"
+            )];
+        }
+        let real = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
+        let widest = machine.layers().iter().filter(real).map(Layer::len).max().unwrap_or(0);
+        if widest <= MOST_COUPLED_COLUMNS {
+            return Vec::new();
+        }
+        vec![format!(
+            "{widest} real columns are not coupled with each other: that is done for up to {MOST_COUPLED_COLUMNS}"
+        )]
+    }
+
     /// Which layers are coupled inside.
     fn lateral(&self) -> Result<Lateral, Error> {
         let lateral: Vec<String> = self.setting("lateral")?.unwrap_or_default();
@@ -296,6 +320,15 @@ impl Request {
         Ok(self.setting("valid-share")?.or(patience.map(|_| VALID_SHARE)))
     }
 
+    /// What is climbed.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a word for that.
+    pub fn objective(&self) -> Result<Objective, Error> {
+        Ok(self.setting("objective")?.unwrap_or(Objective::Generative))
+    }
+
     /// What is measured.
     ///
     /// # Errors
@@ -303,7 +336,7 @@ impl Request {
     /// If it is not a word for that.
     pub fn watch(&self) -> Result<Watch, Error> {
         let name: Option<String> = self.setting("watch")?;
-        let objective: Objective = self.setting("objective")?.unwrap_or(Objective::Generative);
+        let objective = self.objective()?;
         match name.as_deref() {
             // Where classes are what counts, a likelihood is not what a run is judged by.
             None if !objective.is_generative() => Ok(Watch::None),

@@ -15,9 +15,11 @@
 //! The amount of work is known beforehand, and everything follows from the seed: a plan that was found once is
 //! found again, and the plan alone repeats the model.
 
+mod asked;
 mod candidates;
 mod trial;
 
+pub use asked::Searched;
 pub use trial::Trial;
 
 use super::train::Blueprint;
