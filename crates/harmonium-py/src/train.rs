@@ -69,7 +69,7 @@ pub(crate) fn train<'py>(
         }
         let Prepared { training, recording, configuration } = request.prepare(family, sources)?;
         if let Blueprint::Machine(machine) = &training.blueprint {
-            request.notes(family, machine).iter().for_each(|note| teller.note(note));
+            request.notes(family, machine).iter().for_each(|note| teller.announce(note));
         }
         let mut learner = training.learner()?;
         let writer = if searched { writer } else { directory()? };

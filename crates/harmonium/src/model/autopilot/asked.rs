@@ -107,7 +107,7 @@ impl Request {
             effort: asked.setting::<Effort>("effort")?.unwrap_or_default(),
         };
         let (n, updates) = autopilot.work();
-        listener.note(&format!(
+        listener.announce(&format!(
             "the autopilot makes at most {n} trials, {updates} updates of {} rows in all, then trains the best again",
             autopilot.plan.batch
         ));

@@ -196,7 +196,7 @@ impl Autopilot<'_> {
                     if std::mem::take(&mut unannounced) {
                         let part = (updates * cost(&one.trial)) as f64 / total.max(1) as f64;
                         let seconds = start.elapsed().as_secs_f64() / part;
-                        listener.note(&format!("all trials will take about {seconds:.0} s"));
+                        listener.announce(&format!("all trials will take about {seconds:.0} s"));
                     }
                     one
                 };
