@@ -12,6 +12,7 @@ from . import _core
 from ._faces import Callback, Face
 from ._frames import make
 from ._given import FillMethod, Given, SampleMethod
+from ._inference import Inferring
 from ._inputs import Rows, Seed, labels_of, mask_of, rows_of, seed_of
 from ._results import Classes, Drawn, LogLikelihood, LogPartition, warn
 from .errors import InvalidError, NotFittedError
@@ -33,7 +34,7 @@ LogPartitionMethod = Literal["auto", "exact", "ais", "sandwich", "bar"]
 ClassMethod = Literal["auto", "exact", "mean-field", "ais", "recognition"]
 
 
-class Model:
+class Model(Inferring):
     """A model of any kind: a Boltzmann machine, or a deep belief network.
 
     Made by :func:`load`, or by training a :class:`harmonium.RBM`, :class:`harmonium.BM`,

@@ -50,6 +50,7 @@ pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing, Filling};
 pub use diagnose::Diagnosing;
+pub use evidence::Knowledge;
 pub use features::{Extracting, Features};
 pub use finetune::{Finetuned, Finetuning, Looked};
 pub use given::Given;
