@@ -14,6 +14,8 @@ const SUMMED: [usize; 3] = [8, 4, 10];
 pub(super) const MOST_SUMMED: usize = 12;
 /// The most multiplications of one such sum.
 const MOST_WORK: u64 = 1 << 23;
+/// The most units of a first layer that is tried.
+const MOST_UNITS: usize = 1000;
 /// Sweeps between updates: with fewer, chains of strong models fall behind at rates that learn fast.
 const SWEEPS: f64 = 10.0;
 
@@ -120,24 +122,17 @@ impl Autopilot<'_> {
     }
 
     /// Those of a round that go on, the best first. Every second place goes to a neighbour of the best that was not tried
-    /// before: longer trainings want lower rates, and less decay.
+    /// before: twice the hidden units if no trial had more than the best, for longer trainings can fill them; lower rates; less decay.
     pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made]) -> Vec<Trial> {
         let Some(best) = scored.first().cloned() else { return scored };
-        let slower = |by: f64| best.learning_rate / by;
-        let near = [
-            (slower(2.0), best.l2),
-            (best.learning_rate, short(best.l2 / 10.0)),
-            (slower(4.0), best.l2),
-        ];
-        let open = |&(rate, l2): &(f64, f64)| {
-            (self.open.learning_rate || rate == best.learning_rate)
-                && (self.open.l2 || l2 == best.l2)
+        let slower = |by: f64| Trial { learning_rate: best.learning_rate / by, ..best.untried() };
+        let decayed = Trial { l2: short(best.l2 / 10.0), ..best.untried() };
+        let near = [self.wider(&best, made), Some(slower(2.0)), Some(decayed), Some(slower(4.0))];
+        let open = |trial: &Trial| {
+            (self.open.learning_rate || trial.learning_rate == best.learning_rate)
+                && (self.open.l2 || trial.l2 == best.l2)
         };
-        let near = near.into_iter().filter(open).map(|(learning_rate, l2)| Trial {
-            learning_rate,
-            l2,
-            ..best.untried()
-        });
+        let near = near.into_iter().flatten().filter(open);
         let same = |a: &Trial, b: &Trial| {
             let all = |t: &Trial| (t.hidden.clone(), t.learning_rate, t.l2, t.rule, t.k.clone());
             all(a) == all(b)
@@ -146,6 +141,15 @@ impl Autopilot<'_> {
         let mut near = near.filter(|trial| !tried(trial));
         let interleave = |trial: Trial| [Some(trial), near.next()];
         scored.into_iter().flat_map(interleave).flatten().collect()
+    }
+
+    /// The same trial with twice the units, where they are searched for and nobody had more.
+    fn wider(&self, best: &Trial, made: &[Made]) -> Option<Trial> {
+        let first = *best.hidden.first()?;
+        let is_widest = made.iter().all(|one| one.trial.hidden.first() <= Some(&first));
+        let Hidden::Searched { layers } = self.hidden else { return None };
+        (is_widest && best.rule != Rule::Exact && 2 * first <= MOST_UNITS)
+            .then(|| Trial { hidden: falling(2 * first, layers), ..best.untried() })
     }
 }
 
