@@ -8,6 +8,7 @@
 mod args;
 mod commands;
 mod failure;
+mod inputs;
 mod load;
 mod output;
 mod plan;

@@ -68,7 +68,7 @@ fn search(
     terminal: &mut Terminal,
 ) -> Result<Searched, Failure> {
     let inputs = &prepared.inputs;
-    let fingerprints = inputs.fingerprints();
+    let fingerprints = inputs.fingerprints().written();
     let sources = Sources {
         train: &inputs.data.dataset,
         valid: inputs.validation(),

@@ -4,6 +4,7 @@ use super::autopilot;
 use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
+use crate::inputs::Validation;
 use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
@@ -22,7 +23,7 @@ use harmonium::run::{
 };
 use harmonium::training::{Learner, Metric, Stop};
 use harmonium::{Dataset, Plan};
-use harmonium_data::{Labels, Opened, Reading, Remembered};
+use harmonium_data::{Labels, Opened};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -224,38 +225,16 @@ fn labelled(
     Ok((opened, source))
 }
 
-/// Opens the validation data, read as the training data was, with its labels if there are any.
+/// Opens the validation data, with its labels if there are any.
 fn validation(
     asked: &Asked,
     opened: &Opened,
     terminal: &mut Terminal,
-) -> Result<Option<Opened>, Failure> {
+) -> Result<Option<Validation>, Failure> {
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
-    let mut reading = opened.reading.clone();
-    reading.variable.clone_from(&asked.reading.variable);
-    let expected = opened.dataset.n_columns();
-    let asked_of_valid = Reading { unknown: asked.reading.unknown, ..Reading::default() };
-    let (book, n_columns) = (opened.dataset.book(), Some(expected));
-    let remembered = Remembered { reading: &reading, book, n_columns };
-    let mut valid = asked_of_valid.open_as(remembered, spec)?;
-    valid.about.notes.iter().for_each(|note| terminal.note(note));
-    let found = valid.dataset.n_columns();
-    if found != expected {
-        return Err(Failure::new(
-            format!("the validation data has {found} columns, the training data {expected}"),
-            "both are read with the same flags",
-        ));
-    }
-    let Some(known) = opened.dataset.labels().map(Labels::class_names) else {
-        valid.dataset = valid.dataset.without_labels();
-        return Ok(Some(valid));
-    };
-    if let Some(path) = &asked.settings.valid_labels {
-        valid.dataset = load::with_labels(valid.dataset, path, Some(&known), terminal)?;
-    } else if let Some(labels) = valid.dataset.labels() {
-        let labels = labels.numbered_as(&known).map_err(|error| error.in_file(spec))?;
-        valid.dataset = valid.dataset.with_labels(labels)?;
-    } else {
+    let labels = asked.settings.valid_labels.as_deref();
+    let valid = Validation::open(spec, labels, (opened, &asked.reading), terminal)?;
+    if opened.dataset.labels().is_some() && valid.opened.dataset.labels().is_none() {
         terminal.note(
             "the validation rows have no labels: they are summed out, so that its scores are those of the \
              data alone; `--valid-labels FILE` gives them",
@@ -373,7 +352,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let mut writer = RunDirectory::resume(&args.out)?;
     let (asked, provenance) = stored(model, &writer, args, common)?;
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
-    prepared.inputs.check_same(&provenance)?;
+    prepared.inputs.fingerprints().check_same(&provenance)?;
     let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(model) = writer.directory().model()? {
         let epochs = checkpoint.as_ref().map_or(model.about.epoch, |c| c.model().about.epoch);
