@@ -121,13 +121,20 @@ impl Autopilot<'_> {
         }
     }
 
-    /// Those of a round that go on, the best first. Every second place goes to a neighbour of the best that was not tried
-    /// before: twice the hidden units if no trial had more than the best, for longer trainings can fill them; lower rates; less decay.
-    pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made]) -> Vec<Trial> {
+    /// Those of a round that take one of the `places` of the next, the best first. Every second place goes to a neighbour of the best that
+    /// was not tried before: longer trainings want lower rates, can fill twice the hidden units if no trial had more than the best, and want less
+    /// decay. A single place goes to a neighbour: the best is not lost, for it may still win as it is. Where gradients are exact, neither
+    /// width nor length is what holds a model back.
+    pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made], places: usize) -> Vec<Trial> {
         let Some(best) = scored.first().cloned() else { return scored };
         let slower = |by: f64| Trial { learning_rate: best.learning_rate / by, ..best.untried() };
         let decayed = Trial { l2: short(best.l2 / 10.0), ..best.untried() };
-        let near = [self.wider(&best, made), Some(slower(2.0)), Some(decayed), Some(slower(4.0))];
+        let wider = if self.open.learning_rate { slower(2.0) } else { best.untried() };
+        let near = if best.rule == Rule::Exact {
+            [Some(slower(2.0)), Some(decayed), Some(slower(4.0)), None]
+        } else {
+            [Some(slower(2.0)), self.wider(&wider, made), Some(slower(4.0)), Some(decayed)]
+        };
         let open = |trial: &Trial| {
             (self.open.learning_rate || trial.learning_rate == best.learning_rate)
                 && (self.open.l2 || trial.l2 == best.l2)
@@ -138,7 +145,10 @@ impl Autopilot<'_> {
             all(a) == all(b)
         };
         let tried = |trial: &Trial| made.iter().any(|one| same(&one.trial, trial));
-        let mut near = near.filter(|trial| !tried(trial));
+        let mut near = near.filter(|trial| !tried(trial)).peekable();
+        if let Some(trial) = near.next_if(|_| places == 1 && best.rule != Rule::Exact) {
+            return vec![trial];
+        }
         let interleave = |trial: Trial| [Some(trial), near.next()];
         scored.into_iter().flat_map(interleave).flatten().collect()
     }
@@ -148,7 +158,7 @@ impl Autopilot<'_> {
         let first = *best.hidden.first()?;
         let is_widest = made.iter().all(|one| one.trial.hidden.first() <= Some(&first));
         let Hidden::Searched { layers } = self.hidden else { return None };
-        (is_widest && best.rule != Rule::Exact && 2 * first <= MOST_UNITS)
+        (is_widest && 2 * first <= MOST_UNITS)
             .then(|| Trial { hidden: falling(2 * first, layers), ..best.untried() })
     }
 }

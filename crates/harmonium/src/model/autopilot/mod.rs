@@ -181,7 +181,8 @@ impl Autopilot<'_> {
         let total = usual * self.work().1;
         let (mut made, mut spent) = (Vec::new(), 0);
         let mut unannounced = true;
-        for (round, (n, updates)) in (1..).zip(self.sized_rounds()) {
+        let rounds = self.sized_rounds();
+        for (round, &(n, updates)) in (1..).zip(&rounds) {
             running.truncate(n);
             let mut scored = Vec::new();
             for candidate in &running {
@@ -205,7 +206,8 @@ impl Autopilot<'_> {
                 made.push(one);
             }
             scored.sort_by(|a, b| value(b).total_cmp(&value(a)));
-            running = self.survivors(scored, &made);
+            let places = rounds.get(round).map_or(0, |next| next.0);
+            running = self.survivors(scored, &made, places);
         }
         let best = self.settle(&mut made, (spent, total), listener)?;
         let trials: Vec<Trial> = made.into_iter().map(|one| one.trial).collect();
