@@ -87,10 +87,11 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<Vec<usize>>,
     /// Kind of the visible units [default: what the data looks like]
-    #[arg(long, value_parser = ["binary", "spin", "gaussian", "categorical"], help_heading = "Model and data")]
+    #[arg(long, value_parser = ["binary", "spin", "gaussian", "categorical", "counts"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) visible: Option<String>,
-    /// Values of a categorical unit [default: the largest in the data plus one]
+    /// Values of a categorical unit, or of one that counts [default: the largest in the data plus one; counts have more
+    /// room]
     #[arg(long, value_name = "Q", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) categories: Option<usize>,

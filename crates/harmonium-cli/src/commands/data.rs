@@ -100,6 +100,7 @@ fn as_json(opened: &Opened, book: &Codebook) -> Value {
                 value["center"] = json!(center);
                 value["scale"] = json!(scale);
             }
+            Code::Count { max } => value["largest"] = json!(max),
             _ => value["values"] = json!(column.levels()),
         }
         value

@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod anomaly;
 mod answer;
 mod autopilot;
 mod averages;
@@ -44,6 +45,7 @@ mod told;
 mod train;
 mod units;
 
+pub use anomaly::Anomalies;
 pub use answer::Answered;
 pub use autopilot::{Autopilot, Effort, Hidden, Note, Open, Shape, Trial};
 pub use averages::ERROR_SOUGHT;

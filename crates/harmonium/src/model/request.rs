@@ -111,6 +111,10 @@ impl Request {
             Some(Visible::Categorical) => {
                 Units::Categorical { q: self.setting("categories")?.unwrap_or(2) }
             }
+            Some(Visible::Counts) => {
+                let most = self.setting::<usize>("categories")?.map(|q| q.saturating_sub(1));
+                Units::Counts { max: most.unwrap_or(15) }
+            }
             Some(_) => Units::Gaussian,
         };
         let visible = Layer::new("visible", Role::Visible, units, n_visible)?;
@@ -135,10 +139,11 @@ impl Request {
             "spin" => Ok(Visible::Spin),
             "gaussian" => Ok(Visible::Gaussian),
             "categorical" => Ok(Visible::Categorical),
+            "counts" => Ok(Visible::Counts),
             _ => Err(Error::Setting {
                 name: "visible",
                 value: format!("`{name}`"),
-                range: "binary, spin, gaussian or categorical",
+                range: "binary, spin, gaussian, categorical or counts",
             }),
         };
         self.setting::<String>("visible")?.as_deref().map(named).transpose()
@@ -341,6 +346,9 @@ impl Request {
             table.insert("visible".into(), json!(layer.units.name()));
             if let Units::Categorical { q } = layer.units {
                 table.insert("categories".into(), json!(q));
+            }
+            if let Units::Counts { max } = layer.units {
+                table.insert("categories".into(), json!(max + 1));
             }
         }
         let mut provenance = Map::new();

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::machine::{Layer, Role};
 use crate::schema::book_layers;
 use crate::units::Units;
+use harmonium_data::frame::counting_room;
 use harmonium_data::{Binarize, Dataset, Summary, Visible};
 
 /// The visible layers that fit a data set, without that of the labels: one for each kind and size of the columns of a
@@ -55,6 +56,13 @@ pub fn fitting_units(
             let seen = summary.max.max(0.0) as usize + 1;
             Ok(Units::Categorical { q: states.unwrap_or(seen.max(2)) })
         }
+        Visible::Counts => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole")]
+            let room = counting_room(summary.max.max(0.0) as usize);
+            let max = states.map(|q| q.saturating_sub(1)).or(room);
+            let none = || Error::NoSuchUnits { kind: kind.to_string(), why: summary.why.clone() };
+            Ok(Units::Counts { max: max.ok_or_else(none)? })
+        }
         other => Err(Error::NoSuchUnits { kind: other.to_string(), why: summary.why }),
     }
 }
@@ -62,7 +70,9 @@ pub fn fitting_units(
 /// The default way to read grey values for the kind of visible units asked for.
 pub fn fitting_binarize(asked: Option<Visible>) -> Option<Binarize> {
     match asked {
-        Some(Visible::Gaussian | Visible::Categorical | Visible::Spin) => Some(Binarize::None),
+        Some(Visible::Gaussian | Visible::Categorical | Visible::Spin | Visible::Counts) => {
+            Some(Binarize::None)
+        }
         _ => None,
     }
 }
