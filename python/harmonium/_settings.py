@@ -79,6 +79,9 @@ class Settings(TypedDict, total=False):
     visible: Literal["binary", "spin", "gaussian", "categorical", "counts"] | None
     #: Values of a categorical unit, or of one that counts (the largest in the data plus one; counts have more room).
     categories: int | None
+    #: Neighbouring columns of bits of which exactly one is 1 in every row: ``auto`` makes each such group one category
+    #: (``none``).
+    groups: Literal["auto", "none"] | None
     #: How grey values become bits: drawn anew at each presentation, cut at a threshold, or as they are
     #: (what the data looks like).
     binarize: Literal["sample", "none"] | float | None

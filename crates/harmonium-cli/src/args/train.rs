@@ -95,6 +95,11 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "Q", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) categories: Option<usize>,
+    /// Neighbouring columns of bits of which exactly one is 1 in every row: auto makes each such group one category, none
+    /// leaves them bits [default: none]
+    #[arg(long, value_parser = ["auto", "none"], help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
     /// Couplings inside layers, for `bm`; an `rbm` couples up to 256 real columns unless it is `none`
     #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden", "none"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]

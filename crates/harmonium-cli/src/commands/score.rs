@@ -75,7 +75,7 @@ fn tell_anomalies(
     common: &Common,
 ) -> Result<(), Failure> {
     let written = args.out.as_ref().map_or(Ok(()), |out| {
-        let value = |(row, column)| [&found.scores, &found.p_values][column][row];
+        let value = |(row, column): (usize, usize)| [&found.scores, &found.p_values][column][row];
         let rows = Array2::from_shape_fn((found.scores.len(), 2), value);
         output::write_columns(out, args.force, model, &rows, &["score".into(), "p_value".into()])
     });

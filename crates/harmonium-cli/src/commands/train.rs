@@ -12,7 +12,8 @@ use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::machine::{Layer, Machine, Role};
 use harmonium::model::{
-    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
+    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, grouped_layers,
+    groups_note, set_apart,
 };
 use harmonium::models::{Body, MOST_COUPLED_COLUMNS, coupled_columns};
 use harmonium::progress::Listener;
@@ -137,6 +138,17 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
+/// Says which columns are categories.
+fn note_groups(data: &Dataset, asked: &Asked, terminal: &mut Terminal) {
+    let Some(found) = groups_note(data) else { return };
+    let what = match asked.settings.groups.as_deref() {
+        Some("auto") => "each is learned as one categorical unit",
+        Some(_) => "as asked for, they are learned as bits",
+        None => "they are learned as bits; `--groups auto` learns each as one categorical unit",
+    };
+    terminal.note(&format!("{found}; {what}"));
+}
+
 /// Says how real columns start.
 fn note_columns(model: &str, machine: &Machine, asked: &Asked, terminal: &mut Terminal) {
     let n = coupled_columns(machine);
@@ -164,6 +176,7 @@ pub(crate) fn prepare(
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(&mut asked, terminal)?;
+    note_groups(&opened.dataset, &asked, terminal);
     let visible = visible_layers(&opened.dataset, &asked)?;
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
@@ -178,6 +191,11 @@ pub(crate) fn prepare(
 
 /// The visible layers that the data fills, without that of its labels.
 fn visible_layers(data: &Dataset, asked: &Asked) -> Result<Vec<Layer>, Failure> {
+    if asked.settings.groups.as_deref() == Some("auto")
+        && let Some(layers) = grouped_layers(data)?
+    {
+        return Ok(layers);
+    }
     Ok(fitting_layers(data, plan::visible(asked), asked.settings.categories)?)
 }
 

@@ -67,7 +67,7 @@ pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use table::Observed;
 pub use train::{Blueprint, Failed, Training, VALID_SHARE, apart_rows, evenly_labelled, set_apart};
-pub use units::{fitting_binarize, fitting_layers, fitting_units};
+pub use units::{fitting_binarize, fitting_layers, fitting_units, grouped_layers, groups_note};
 
 use crate::engine::Arithmetic;
 use crate::error::Error;

@@ -96,6 +96,11 @@ impl Request {
     ///
     /// If there are no such units.
     pub fn layers(&self, data: &Dataset) -> Result<Vec<Layer>, Error> {
+        if self.setting::<String>("groups")?.as_deref() == Some("auto")
+            && let Some(layers) = super::grouped_layers(data)?
+        {
+            return Ok(layers);
+        }
         super::fitting_layers(data, self.visible()?, self.setting("categories")?)
     }
 

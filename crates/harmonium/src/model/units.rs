@@ -33,6 +33,61 @@ pub fn fitting_layers(
     book_layers(book)
 }
 
+/// The visible layers of a table of bits in which columns that always add up to one are categories, in the order of the
+/// columns; nothing where there are no such columns.
+///
+/// # Errors
+///
+/// If memory ends.
+pub fn grouped_layers(data: &Dataset) -> Result<Option<Vec<Layer>>, Error> {
+    let groups = if data.book().is_some() { Vec::new() } else { data.table().one_hot_groups() };
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let mut layers: Vec<Layer> = Vec::new();
+    let mut end = 0;
+    let mut add = |columns: std::ops::Range<usize>, units: Units| {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let (name, n) = (format!("columns{}", columns.start), columns.len() / units.group());
+        layers.push(Layer::new(name, Role::Visible, units, n)?);
+        Ok::<(), Error>(())
+    };
+    let mut groups = groups.into_iter().peekable();
+    while let Some(group) = groups.next() {
+        add(end..group.start, Units::Binary)?;
+        // Neighbours of one size share a layer.
+        let (start, q) = (group.start, group.len());
+        end = group.end;
+        while let Some(next) = groups.next_if(|g| g.start == end && g.len() == q) {
+            end = next.end;
+        }
+        add(start..end, Units::Categorical { q })?;
+    }
+    add(end..data.n_columns(), Units::Binary)?;
+    Ok(Some(layers))
+}
+
+/// What is to be said of columns of bits that always add up to one; nothing where there are none.
+pub fn groups_note(data: &Dataset) -> Option<String> {
+    let groups = if data.book().is_some() { Vec::new() } else { data.table().one_hot_groups() };
+    let first = groups.first()?;
+    let n: usize = groups.iter().map(ExactSizeIterator::len).sum();
+    let many = if groups.len() == 1 {
+        "one category".into()
+    } else {
+        format!("{} categories", groups.len())
+    };
+    Some(format!(
+        "{n} of {} columns hold {many} written one-hot, the first of them columns {} to {}: exactly one is 1 in every \
+         row",
+        data.n_columns(),
+        first.start,
+        first.end - 1
+    ))
+}
+
 /// The visible units that fit a data set: the kind asked for, or the one that its values suggest.
 /// `states` is the number of values of a categorical unit; by default the largest value plus one.
 ///
