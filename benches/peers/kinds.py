@@ -57,7 +57,7 @@ def noisy(rows, whole, seed):
     rng = np.random.default_rng(seed)
     noise = rng.random((len(rows), len(whole)))
     return [
-        {**row, **{name: repr(float(row[name]) + u) for name, u in zip(whole, noise[i])}} for i, row in enumerate(rows)
+        {**row, **{name: repr(float(row[name]) + float(u)) for name, u in zip(whole, noise[i])}} for i, row in enumerate(rows)
     ]
 
 

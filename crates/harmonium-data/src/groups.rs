@@ -75,7 +75,7 @@ mod tests {
             0 => true,
             1..=3 => (row * row) % 7 % 3 == c - 1,
             4 => row.is_multiple_of(3),
-            5 | 6 => (row / 2 % 2 == 0) == (c == 5),
+            5 | 6 => (row / 2).is_multiple_of(2) == (c == 5),
             _ => row.is_multiple_of(5),
         };
         let cells = Array2::from_shape_fn((n, 8), |(r, c)| f32::from(u8::from(value(r, c))));

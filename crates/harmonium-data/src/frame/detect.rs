@@ -145,14 +145,14 @@ fn counting_advice(name: &str, values: &[f64], n_distinct: usize) -> Option<Stri
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
     let whole = values.iter().all(|x| x.fract() == 0.0);
-    // As many as fit between the ends, most of which occur: no measurements that were rounded.
-    if !whole || (n_distinct as f64) < 0.5 * (high - low) {
+    if !whole {
         return None;
     }
-    if n_distinct <= FEW_LEVELS {
+    // Few, most of which occur between their ends.
+    if n_distinct <= FEW_LEVELS && n_distinct as f64 >= 0.5 * (high - low) {
         return Some(format!(" (their order alone: `--kind {name}=ordinal`)"));
     }
-    let counts = low == 0.0 && high <= MOST_COUNTED as f64;
+    let counts = low == 0.0 && high <= MOST_COUNTED as f64 && n_distinct > FEW_LEVELS;
     counts.then(|| format!(" (if they count: `--kind {name}=counts`)"))
 }
 

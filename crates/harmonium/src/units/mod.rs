@@ -169,10 +169,7 @@ impl Units {
     /// Whether a unit takes finitely many values, so that [`Units::configurations`] lists them and
     /// sums over it cannot diverge.
     pub fn is_finite(self) -> bool {
-        match self {
-            Self::Gaussian => false,
-            _ => true,
-        }
+        self != Self::Gaussian
     }
 
     /// The coordinates in which rows of the layer are packed bits; `None` if they cannot be.
