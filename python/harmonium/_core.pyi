@@ -90,6 +90,9 @@ class Model:
     def complete(
         self, asked: str, data: Data, mask: NDArray[np.bool_] | None, face: object | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], str, str | None]: ...
+    def anomalies(
+        self, data: Data, normal: Data, face: object | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], str]: ...
     def score(
         self, asked: str, data: Data, face: object | None
     ) -> tuple[NDArray[np.float64], float, str]: ...

@@ -482,7 +482,7 @@ def class_of(about: dict[str, Any]) -> type[Model]:
 
 def _fitted(reading: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """How data is read where only the kind of its units was said: grey values stay what they are."""
-    if settings.get("visible") in ("gaussian", "categorical", "spin"):
+    if settings.get("visible") in ("gaussian", "categorical", "spin", "counts"):
         return {"binarize": "none", **reading}
     return reading
 

@@ -475,6 +475,29 @@ class Model(Inferring):
             warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
         return found
 
+    def p_values(self, X: Rows, normal: Rows) -> NDArray[np.float64]:
+        """How unusual rows are: the p-value of each beside rows that are normal and were not trained on.
+
+        A row that is normal as well has a p-value of at most ``a`` with a probability of at most ``a``, whatever the model has
+        learned.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            The rows.
+        normal : array of shape (n_normal, n_columns)
+            Normal rows that the model was not trained on: the smallest p-value is one over one more than their number.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The share of normal rows, with the row itself, that are as improbable.
+        """
+        data, beside = self._rows(X, None), self._rows(normal, None)
+        with self._face() as face:
+            _, found, _ = self._fitted().anomalies(data, beside, face)
+        return found
+
     def log_partition(
         self,
         *,

@@ -79,9 +79,12 @@ class Settings(TypedDict, total=False):
     #: Numbers to sample and learn in; likelihoods are always float64 (``auto``).
     precision: Literal["auto", "f64", "f32", "i16"] | None
     #: Kind of the visible units (what the data looks like).
-    visible: Literal["binary", "spin", "gaussian", "categorical"] | None
-    #: Values of a categorical unit (the largest in the data plus one).
+    visible: Literal["binary", "spin", "gaussian", "categorical", "counts"] | None
+    #: Values of a categorical unit, or of one that counts (the largest in the data plus one; counts have more room).
     categories: int | None
+    #: Neighbouring columns of bits of which exactly one is 1 in every row: ``auto`` makes each such group one category
+    #: (``none``).
+    groups: Literal["auto", "none"] | None
     #: How grey values become bits: drawn anew at each presentation, cut at a threshold, or as they are
     #: (what the data looks like).
     binarize: Literal["sample", "none"] | float | None
@@ -92,7 +95,7 @@ class Settings(TypedDict, total=False):
     #: Height and width of the picture in each row (a square, where there is one).
     image: tuple[int, int] | None
     #: What columns of a frame hold, by their names: ``binary``, ``gaussian``, ``gaussian:log``, ``categorical``,
-    #: ``ordinal``, ``label`` or ``ignore``; the others are found out.
+    #: ``ordinal``, ``counts``, ``binomial:N``, ``label`` or ``ignore``; the others are found out.
     kinds: dict[str, str] | None
     #: What is done about words and columns that the training frame did not have (``refuse``).
     unknown: Literal["refuse", "missing"] | None

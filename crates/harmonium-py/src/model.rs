@@ -459,6 +459,22 @@ impl Model {
         Ok((PyArray1::from_vec(py, score.rows), score.mean, told))
     }
 
+    /// The score and the p-value of each row beside normal rows, and what is known of all of them.
+    fn anomalies<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        normal: &Data,
+        face: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, String)> {
+        let (data, normal, scoring) = (&data.dataset, &normal.dataset, Scoring::default());
+        let outcome =
+            run(py, face, |teller| Ok(self.0.anomalies(data, normal, &scoring, teller)?))?;
+        let found = outcome.finished()?;
+        let told = found.to_json().to_string();
+        Ok((PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.p_values), told))
+    }
+
     /// ln Z with its interval.
     fn log_partition(
         &self,

@@ -13,7 +13,7 @@ use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::machine::Layer;
 use harmonium::model::{
-    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
+    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, groups_note, set_apart,
 };
 use harmonium::models::Body;
 use harmonium::progress::Listener;
@@ -137,6 +137,17 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
+/// Says which columns are categories.
+fn note_groups(data: &Dataset, asked: &Asked, terminal: &mut Terminal) {
+    let Some(found) = groups_note(data) else { return };
+    let what = match asked.settings.groups.as_deref() {
+        Some("auto") => "each is learned as one categorical unit",
+        Some(_) => "as asked for, they are learned as bits",
+        None => "they are learned as bits; `--groups auto` learns each as one categorical unit",
+    };
+    terminal.note(&format!("{found}; {what}"));
+}
+
 /// Opens the data and plans the run: everything that can fail before a file is written.
 pub(crate) fn prepare(
     model: &str,
@@ -144,7 +155,8 @@ pub(crate) fn prepare(
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(&mut asked, terminal)?;
-    let visible = visible_layers(&opened.dataset, &asked)?;
+    note_groups(&opened.dataset, &asked, terminal);
+    let visible = asked.request()?.layers(&opened.dataset)?;
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
@@ -155,11 +167,6 @@ pub(crate) fn prepare(
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
-}
-
-/// The visible layers that the data fills, without that of its labels.
-fn visible_layers(data: &Dataset, asked: &Asked) -> Result<Vec<Layer>, Failure> {
-    Ok(fitting_layers(data, plan::visible(asked), asked.settings.categories)?)
 }
 
 /// Everything a run reads.

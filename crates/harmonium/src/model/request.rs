@@ -98,6 +98,11 @@ impl Request {
     ///
     /// If there are no such units.
     pub fn layers(&self, data: &Dataset) -> Result<Vec<Layer>, Error> {
+        if self.setting::<String>("groups")?.as_deref() == Some("auto")
+            && let Some(layers) = super::grouped_layers(data)?
+        {
+            return Ok(layers);
+        }
         super::fitting_layers(data, self.visible()?, self.setting("categories")?)
     }
 
@@ -112,6 +117,10 @@ impl Request {
             Some(Visible::Spin) => Units::Spin,
             Some(Visible::Categorical) => {
                 Units::Categorical { q: self.setting("categories")?.unwrap_or(2) }
+            }
+            Some(Visible::Counts) => {
+                let most = self.setting::<usize>("categories")?.map(|q| q.saturating_sub(1));
+                Units::Counts { max: most.unwrap_or(15) }
             }
             Some(_) => Units::Gaussian,
         };
@@ -137,10 +146,11 @@ impl Request {
             "spin" => Ok(Visible::Spin),
             "gaussian" => Ok(Visible::Gaussian),
             "categorical" => Ok(Visible::Categorical),
+            "counts" => Ok(Visible::Counts),
             _ => Err(Error::Setting {
                 name: "visible",
                 value: format!("`{name}`"),
-                range: "binary, spin, gaussian or categorical",
+                range: "binary, spin, gaussian, categorical or counts",
             }),
         };
         self.setting::<String>("visible")?.as_deref().map(named).transpose()
@@ -374,6 +384,9 @@ impl Request {
             table.insert("visible".into(), json!(layer.units.name()));
             if let Units::Categorical { q } = layer.units {
                 table.insert("categories".into(), json!(q));
+            }
+            if let Units::Counts { max } = layer.units {
+                table.insert("categories".into(), json!(max + 1));
             }
         }
         let mut provenance = Map::new();
