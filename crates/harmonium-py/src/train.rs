@@ -55,7 +55,8 @@ pub(crate) fn train<'py>(
             Some((train, valid)) => (train, Some(valid)),
             None => (&data.dataset, valid.map(|valid| &valid.dataset)),
         };
-        let sources = Sources { train, valid, reading: &data.reading, fingerprints: &fingerprints };
+        let mut sources =
+            Sources { train, valid, reading: &data.reading, fingerprints: &fingerprints };
         let mut trials = Vec::new();
         let overwrite = if overwrite { Overwrite::Yes } else { Overwrite::No };
         let directory =
@@ -66,6 +67,10 @@ pub(crate) fn train<'py>(
             writer = directory()?;
             let kept: (&[Trial], &mut Note<'_>) = (&[], &mut |_| Ok(()));
             Searched { request, trials } = request.search(family, &sources, kept, teller)?;
+            if apart.is_some() && request.valid_share()?.is_none() {
+                // The best settings learn from all rows.
+                (sources.train, sources.valid) = (&data.dataset, None);
+            }
         }
         let Prepared { training, recording, configuration } = request.prepare(family, sources)?;
         if let Blueprint::Machine(machine) = &training.blueprint {

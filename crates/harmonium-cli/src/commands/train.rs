@@ -11,7 +11,6 @@ use crate::render;
 use crate::render::progress::{Terminal, listen};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
-use harmonium::machine::Layer;
 use harmonium::model::{
     Blueprint, Judging, LabelMonitor, Training, fitting_binarize, groups_note, set_apart,
 };

@@ -6,6 +6,7 @@ use crate::model::request::{AUTO, Family, Request, Sources};
 use crate::model::train::VALID_SHARE;
 use crate::models::{Dbm, Lateral};
 use crate::progress::Listener;
+use crate::training::Rule;
 use harmonium_data::Labels;
 use serde_json::json;
 
@@ -95,6 +96,7 @@ impl Request {
         let autopilot = Autopilot {
             train: sources.train,
             valid,
+            apart: asked.given.contains_key("valid-share"),
             plan: asked.plan(&shape(&hidden.some())?)?,
             shape: &shape,
             hidden,
@@ -112,7 +114,17 @@ impl Request {
             autopilot.plan.batch
         ));
         let (best, trials) = autopilot.run(done, note, listener)?;
-        Ok(Searched { request: asked.with(&best), trials })
+        let mut request = asked.with(&best);
+        // Where nothing is left to chance on the way, nothing has to be watched: every row is learned from.
+        if autopilot.apart && best.rule == Rule::Exact && is_open("patience") {
+            let plan = autopilot.on_all_rows(&best);
+            request.given.remove("valid-share");
+            request.given.insert("epochs".into(), json!(plan.epochs));
+            if plan.batch != autopilot.plan.batch {
+                request.given.insert("batch".into(), json!(plan.batch));
+            }
+        }
+        Ok(Searched { request, trials })
     }
 
     /// What was given, and what a trial found.
