@@ -9,8 +9,9 @@ use harmonium::model::Observed;
 use harmonium::progress::Listener;
 use harmonium::schema::Schema;
 use harmonium::{Dataset, Model};
-use harmonium_data::{Opened, Options, Reading, Remembered, open, open_labels_of};
+use harmonium_data::{Hide, Image, Opened, Options, Reading, Remembered, open, open_labels_of};
 use ndarray::Array2;
+use std::path::Path;
 
 /// Opens a model by its name and says on stderr what should be known about it.
 pub(crate) fn model(spec: &str, terminal: &mut Terminal) -> Result<Model, Failure> {
@@ -77,6 +78,27 @@ pub(crate) fn rows(
     let data = labelled(model, opened, spec, asked, terminal)?;
     let rows = masked(model, Observed { data, frame }, asked.mask)?;
     Ok(rows.with_values(model, &known)?)
+}
+
+/// The rows without a part of their pictures, or without what a mask marks 0.
+pub(crate) fn hidden(model: &Model, rows: Observed, part: &str) -> Result<Observed, Failure> {
+    let observed = match part.parse::<Hide>() {
+        Ok(hide) => hide.observed(image_of(model, &rows.data)?)?,
+        Err(_) if Path::new(part).is_file() => return masked(model, rows, Some(part)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(rows.with_mask(model, observed.view(), None)?)
+}
+
+/// The shape of the pictures of data.
+pub(crate) fn image_of(model: &Model, data: &Dataset) -> Result<Image, Failure> {
+    let known = data.table().image().or_else(|| model.about.data.image(data.n_columns()));
+    known.ok_or_else(|| {
+        Failure::new(
+            format!("rows of {} values are not known to be pictures", data.n_columns()),
+            "say their shape with `--image HxW`, or hide cells with a mask: `--hide FILE`",
+        )
+    })
 }
 
 /// The rows without what a mask says was not observed.

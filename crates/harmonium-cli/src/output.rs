@@ -228,18 +228,33 @@ fn csv(values: &Array2<f64>) -> String {
     text
 }
 
+/// Writes pictures, `columns` of them in a row.
+pub(crate) fn write_tiles(
+    output: &Output,
+    tiles: &[Vec<f64>],
+    image: Image,
+    columns: usize,
+) -> Result<(), Failure> {
+    write_bytes(&output.out, &tiled(tiles, image, columns)?, output.force)
+}
+
 fn png(values: &Array2<f64>, image: Option<Image>) -> Result<Vec<u8>, Failure> {
     let tiles: Vec<Vec<f64>> = values.rows().into_iter().map(|row| row.to_vec()).collect();
-    let (low, high) = values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
-    let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
     let (image, columns) = match image {
         Some(image) => (image, mosaic::square_columns(tiles.len(), image)),
         // Samples that are not pictures are lines of one picture.
         None => (mosaic::strip(values.ncols()), 1),
     };
+    tiled(&tiles, image, columns)
+}
+
+fn tiled(tiles: &[Vec<f64>], image: Image, columns: usize) -> Result<Vec<u8>, Failure> {
+    let values = tiles.iter().flatten();
+    let (low, high) = values.fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
+    let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
     let side = image.height.max(image.width).max(1);
     let zoom = (56 / side).clamp(1, 8);
-    mosaic::png(&tiles, image, columns, scale, zoom)
+    mosaic::png(tiles, image, columns, scale, zoom)
         .map_err(|e| Failure::new(format!("cannot draw the mosaic: {e}"), "ask for fewer samples"))
 }
 

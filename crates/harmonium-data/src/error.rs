@@ -483,6 +483,32 @@ pub enum Error {
         /// Values in a row, labels left out.
         n_columns: usize,
     },
+    /// Rows that are not there.
+    #[error("`{asked}` asks for no row of the {n_rows} that there are, or for others")]
+    Rows {
+        /// What was asked for.
+        asked: String,
+        /// Rows of the source.
+        n_rows: usize,
+    },
+    /// More or fewer names than columns.
+    #[error("there are {found} names for {n_columns} columns")]
+    NameCount {
+        /// Columns of the data.
+        n_columns: usize,
+        /// Names in the file.
+        found: usize,
+    },
+    /// A part of a picture that cannot be hidden.
+    #[error("`{part}` hides nothing of a picture of {height}x{width}, or all of it, or what is outside")]
+    Hidden {
+        /// The part.
+        part: String,
+        /// Pixels from top to bottom.
+        height: usize,
+        /// Pixels from left to right.
+        width: usize,
+    },
     /// A setting that cannot be understood.
     #[error("`{}` is not a {what}", brief(text))]
     Setting {
@@ -621,6 +647,11 @@ impl Error {
             Self::PictureSize { .. } => "scale the pictures to one size first",
             Self::ImageShape { .. } => {
                 "give height and width of the picture with `--image HxW`, and leave other columns out with `--columns A..B`"
+            }
+            Self::Rows { .. } => "rows count from 0, and the end of a range is left out",
+            Self::NameCount { .. } => "a file of names has one in each line, in the order of the columns",
+            Self::Hidden { .. } => {
+                "hide a part of the picture: rectangle:TOP,LEFT,HEIGHT,WIDTH counts from 0"
             }
             Self::Part { .. } => "leave at least one row on each side",
             _ => "the file is damaged or of another format: fetch or write it again",

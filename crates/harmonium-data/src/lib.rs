@@ -10,6 +10,7 @@ mod canonical;
 mod dataset;
 mod error;
 pub mod frame;
+mod hide;
 mod labels;
 mod options;
 mod reading;
@@ -33,6 +34,8 @@ mod open;
 mod opened;
 #[cfg(feature = "readers")]
 mod read;
+#[cfg(feature = "readers")]
+mod rows;
 
 #[cfg(feature = "readers")]
 pub use array::fingerprint_of_array;
@@ -41,6 +44,7 @@ pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]
 pub use format::Format;
+pub use hide::Hide;
 pub use labels::Labels;
 pub use ndarray;
 #[cfg(feature = "readers")]

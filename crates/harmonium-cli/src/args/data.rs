@@ -102,6 +102,15 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "NAME=KIND")]
     #[serde(rename = "kinds", with = "as_kinds", skip_serializing_if = "Vec::is_empty")]
     pub(crate) kind: Vec<ColumnKind>,
+    /// Rows to use: A..B from 0, the end left out; a file of row numbers; or FILE=WORD, the rows to which a file
+    /// with a word for each row gives that word
+    #[arg(long, value_name = "A..B|FILE|FILE=WORD")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<String>,
+    /// A file with the name of each column, one in each line
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) names: Option<String>,
     /// Words and columns that the training table did not have: an error, or missing [default: refuse]
     #[arg(long, value_parser = ["refuse", "missing"])]
     #[serde(skip_serializing_if = "Option::is_none")]

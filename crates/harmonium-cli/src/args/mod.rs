@@ -119,7 +119,8 @@ pub(crate) enum Command {
     /// Fill missing values with their probabilities
     #[command(after_help = "Examples:
   harmonium complete runs/survey answers.csv --out filled.csv
-  harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
+  harmonium complete runs/digits digits --mask mask.npy --out filled.png
+  harmonium complete runs/digits digits --rows 0..10 --hide lower-half --alternatives 8 --out imagined.png")]
     Complete(CompleteArgs),
     /// The class of each row, by a fine-tuned net or a model that learned labels
     #[command(after_help = "Examples:
@@ -292,6 +293,14 @@ pub(crate) struct CompleteArgs {
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<String>,
+    /// Hide a part of every picture and imagine it: lower-half, upper-half, left-half, right-half,
+    /// rectangle:TOP,LEFT,HEIGHT,WIDTH, or a mask in which 0 is hidden. A .png then shows original, hidden, completed and
+    /// alternatives side by side, and the log-likelihood of what was hidden is told
+    #[arg(long, value_name = "PART|FILE", conflicts_with_all = ["mask", "known"])]
+    pub(crate) hide: Option<String>,
+    /// With --hide: leave the log-likelihood of what was hidden out
+    #[arg(long, requires = "hide")]
+    pub(crate) no_score: bool,
     /// auto is exact where that is affordable, else gibbs, which averages chains
     #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs"])]
     pub(crate) method: String,

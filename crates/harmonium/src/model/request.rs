@@ -384,8 +384,8 @@ impl Request {
             metrics.push(Box::new(LabelMonitor::new(data, sources.valid)?));
         }
         let training = Training { blueprint, data, plan, refinement };
-        // Another file has its own variables.
-        let reading = Reading { variable: None, ..sources.reading.clone() };
+        // Another file has its own variables and rows.
+        let reading = Reading { variable: None, rows: None, names: None, ..sources.reading.clone() };
         let hash = hash.map(|(_, hash)| hash.clone()).unwrap_or_default();
         let recording = Recording {
             about: About {
