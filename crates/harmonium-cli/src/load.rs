@@ -3,8 +3,8 @@
 use crate::args::KnownArgs;
 use crate::args::data::DataArgs;
 use crate::failure::Failure;
-use crate::render;
 use crate::render::progress::Terminal;
+use crate::{modalities, render};
 use harmonium::model::Observed;
 use harmonium::progress::Listener;
 use harmonium::schema::Schema;
@@ -47,6 +47,8 @@ pub(crate) enum Labelling {
 pub(crate) struct Asked<'a> {
     /// The data; nothing where single values say all that is known.
     pub(crate) data: Option<&'a str>,
+    /// The same as `--given` says it: one source, or one for each modality.
+    pub(crate) given: &'a [String],
     pub(crate) reading: &'a DataArgs,
     pub(crate) labelling: Labelling,
     /// A file of labels.
@@ -64,7 +66,18 @@ pub(crate) fn rows(
     terminal: &mut Terminal,
 ) -> Result<Observed, Failure> {
     let known = asked.known.values();
-    let Some(spec) = asked.data else {
+    if !model.modalities().is_empty() && !asked.given.is_empty() {
+        let data = modalities::given(model, asked.given, asked.reading, terminal)?;
+        let rows = masked(model, Observed::of(data), asked.mask)?;
+        return Ok(rows.with_values(model, &known)?);
+    }
+    if let [first, second, ..] = asked.given {
+        return Err(Failure::new(
+            format!("`{first}` and `{second}` are both given"),
+            "only a model of several modalities takes more than one source",
+        ));
+    }
+    let Some(spec) = asked.data.or(asked.given.first().map(String::as_str)) else {
         if known.is_empty() {
             return Err(Failure::new(
                 "no data was given",

@@ -229,13 +229,54 @@ fn csv(values: &Array2<f64>) -> String {
 }
 
 /// Writes pictures, `columns` of them in a row.
-pub(crate) fn write_tiles(
-    output: &Output,
+pub(crate) fn write_mosaic(
+    path: &str,
+    force: bool,
     tiles: &[Vec<f64>],
     image: Image,
     columns: usize,
 ) -> Result<(), Failure> {
-    write_bytes(&output.out, &tiled(tiles, image, columns)?, output.force)
+    write_bytes(path, &tiled(tiles, image, columns)?, force)
+}
+
+/// Writes what rows of visible entries say of one modality: its table, its pictures, or its columns under their names; with
+/// `top` the names of its largest columns with their values.
+pub(crate) fn write_modality(
+    output: &Output,
+    model: &Model,
+    (name, top): (&str, Option<usize>),
+    values: &Array2<f64>,
+) -> Result<(), Failure> {
+    let own = model.only(values.view(), name)?;
+    let (modality, kind) = (model.modality(name)?, Kind::of(&output.out)?);
+    if let Some(top) = top {
+        if kind != Kind::Csv {
+            return Err(Failure::new(
+                "`--top` writes names, which only a .csv file holds",
+                "end `--out` in .csv",
+            ));
+        }
+        let mut text = String::new();
+        for row in own.rows() {
+            let line: Vec<String> = modality
+                .top(row, top)
+                .into_iter()
+                .map(|(name, value)| format!("{},{value:.4}", cell(&name)))
+                .collect();
+            text.push_str(&line.join(","));
+            text.push('\n');
+        }
+        return write_bytes(&output.out, text.as_bytes(), output.force);
+    }
+    if let (Kind::Csv, Some(table)) = (kind, model.table_of(name, own.view())?) {
+        return write_bytes(&output.out, table.to_csv().as_bytes(), output.force);
+    }
+    if kind == Kind::Csv && modality.names.len() == own.ncols() {
+        let names: Vec<String> = modality.names.iter().map(|name| cell(name)).collect();
+        let text = format!("{}\n{}", names.join(","), csv(&own));
+        return write_bytes(&output.out, text.as_bytes(), output.force);
+    }
+    write_values(&output.out, output.force, &own, model.picture_of(name)?)
 }
 
 fn png(values: &Array2<f64>, image: Option<Image>) -> Result<Vec<u8>, Failure> {

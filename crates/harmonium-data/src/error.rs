@@ -483,6 +483,16 @@ pub enum Error {
         /// Values in a row, labels left out.
         n_columns: usize,
     },
+    /// Two rows of one source with one key.
+    #[error("rows {} and {} of `{modality}` both have the key `{}`", rows.0, rows.1, brief(key))]
+    SameKey {
+        /// The modality.
+        modality: String,
+        /// The key.
+        key: String,
+        /// The rows, from 0.
+        rows: (usize, usize),
+    },
     /// Rows that are not there.
     #[error("`{asked}` asks for no row of the {n_rows} that there are, or for others")]
     Rows {
@@ -500,7 +510,9 @@ pub enum Error {
         found: usize,
     },
     /// A part of a picture that cannot be hidden.
-    #[error("`{part}` hides nothing of a picture of {height}x{width}, or all of it, or what is outside")]
+    #[error(
+        "`{part}` hides nothing of a picture of {height}x{width}, or all of it, or what is outside"
+    )]
     Hidden {
         /// The part.
         part: String,
@@ -648,8 +660,11 @@ impl Error {
             Self::ImageShape { .. } => {
                 "give height and width of the picture with `--image HxW`, and leave other columns out with `--columns A..B`"
             }
+            Self::SameKey { .. } => "a key names one row of each source: leave the others out",
             Self::Rows { .. } => "rows count from 0, and the end of a range is left out",
-            Self::NameCount { .. } => "a file of names has one in each line, in the order of the columns",
+            Self::NameCount { .. } => {
+                "a file of names has one in each line, in the order of the columns"
+            }
             Self::Hidden { .. } => {
                 "hide a part of the picture: rectangle:TOP,LEFT,HEIGHT,WIDTH counts from 0"
             }

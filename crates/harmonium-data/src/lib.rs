@@ -12,6 +12,7 @@ mod error;
 pub mod frame;
 mod hide;
 mod labels;
+mod modality;
 mod options;
 mod reading;
 pub mod split;
@@ -46,6 +47,7 @@ pub use error::Error;
 pub use format::Format;
 pub use hide::Hide;
 pub use labels::Labels;
+pub use modality::{Modality, Source, check_name, matched};
 pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{

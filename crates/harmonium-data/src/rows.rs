@@ -104,7 +104,8 @@ mod tests {
     use super::*;
 
     fn file(name: &str, text: &str) -> String {
-        let path = std::env::temp_dir().join(format!("harmonium-rows-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("harmonium-rows-{}-{name}", std::process::id()));
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }

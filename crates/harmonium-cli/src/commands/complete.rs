@@ -36,7 +36,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let asked = load::Asked {
-        data: args.data.as_deref().or(args.given.as_deref()),
+        data: args.data.as_deref(),
+        given: &args.given,
         reading: &args.reading,
         labelling: Labelling::AsRead,
         labels: args.labels.as_deref(),
@@ -62,6 +63,10 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let picture = args.hide.is_some() && Kind::of(&args.output.out)? == Kind::Png;
     if picture {
         inpainted(args, &model, (&whole, &rows), &completed, &mut terminal)?;
+    } else if let Some(name) = &args.of {
+        let drawn = args.alternatives.map(|n| alternatives(&completed, n));
+        let values = drawn.as_ref().unwrap_or(&completed.values);
+        output::write_modality(&args.output, &model, (name, args.top), values)?;
     } else if let Some(n) = args.alternatives {
         let drawn = alternatives(&completed, n);
         output::write_filled(&args.output, &model, &rows, &drawn)?;
@@ -78,8 +83,7 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     }
     let score = match &args.hide {
         Some(_) if !args.no_score => {
-            let score =
-                model.score_given(&whole.data, &rows.data, common.seed(), &mut terminal)?;
+            let score = model.score_given(&whole.data, &rows.data, common.seed(), &mut terminal)?;
             if score.bracket == Bracket::Unsettled {
                 render::warn("the interval of the conditional log-likelihood has not settled");
             }
@@ -93,6 +97,12 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     if common.json {
         let mut value = completed.to_json();
         value["out"] = json!(out);
+        if let (Some(name), Some(top)) = (&args.of, args.top) {
+            let own = model.only(completed.values.view(), name)?;
+            let modality = model.modality(name)?;
+            let rows: Vec<_> = own.rows().into_iter().map(|row| modality.top(row, top)).collect();
+            value["top"] = json!(rows);
+        }
         if let Some(score) = &score {
             value["conditional"] = score.to_json();
         }
@@ -110,7 +120,8 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         _ if error.is_nan() => "with an error that is not known".to_owned(),
         _ => format!("with standard errors of at most {error:.2}"),
     };
-    let score = score.map_or(String::new(), |score| format!("\n{}", render::conditional::text(&score)));
+    let score =
+        score.map_or(String::new(), |score| format!("\n{}", render::conditional::text(&score)));
     if let (Some(n_each), Some((method, verdict))) = (args.alternatives, completed.drawn_by) {
         let how = method.name();
         let place = if picture { "" } else { ", a row for each after the other" };
@@ -154,7 +165,7 @@ fn inpainted(
     let tiles: Vec<Vec<f64>> =
         tiles.into_iter().map(|tile| tile.iter().take(width).copied().collect()).collect();
     let image = load::image_of(model, &whole.data)?;
-    output::write_tiles(&args.output, &tiles, image, 3 + n_alternatives)
+    output::write_mosaic(&args.output.out, args.output.force, &tiles, image, 3 + n_alternatives)
 }
 
 /// Samples that an interval of a number takes.

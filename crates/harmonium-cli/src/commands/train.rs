@@ -4,10 +4,10 @@ use super::autopilot;
 use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
-use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
+use crate::{load, modalities};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::machine::{Layer, Machine, Role};
@@ -201,6 +201,14 @@ fn with_validation(
 
 /// Opens the data as it was asked for, with its labels and their fingerprint.
 fn open(asked: &mut Asked, terminal: &mut Terminal) -> Result<(Opened, Option<u64>), Failure> {
+    if !asked.settings.modality.is_empty() {
+        let (settings, reading) = (&asked.settings, &asked.flags);
+        let key = settings.key.as_deref();
+        return Ok((
+            modalities::sources(&settings.modality, reading, (key, None), terminal)?,
+            None,
+        ));
+    }
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -251,6 +259,11 @@ fn validation(
     terminal: &mut Terminal,
 ) -> Result<Option<Opened>, Failure> {
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
+    if !asked.settings.modality.is_empty() {
+        let (settings, reading) = (&asked.settings, &asked.flags);
+        let chosen = (settings.key.as_deref(), Some(spec.as_str()));
+        return modalities::sources(&settings.modality, reading, chosen, terminal).map(Some);
+    }
     let mut reading = opened.reading.clone();
     reading.variable.clone_from(&asked.reading.variable);
     let expected = opened.dataset.n_columns();

@@ -325,8 +325,7 @@ fn annealed_by_rest(
         annealed(&sampler, &free, &means, Vec::new(), first + row, work)
     };
     // Rows are small and many: each on a thread of its own, their order kept.
-    let found: Vec<Result<Sums, Error>> =
-        (0..means.n_rows()).into_par_iter().map(of_row).collect();
+    let found: Vec<Result<Sums, Error>> = (0..means.n_rows()).into_par_iter().map(of_row).collect();
     let mut sums = Sums { bounds, ..Sums::none() };
     for of_row in found {
         sums.add_rows(of_row?);
