@@ -3,14 +3,15 @@
 use crate::args::KnownArgs;
 use crate::args::data::DataArgs;
 use crate::failure::Failure;
-use crate::render;
 use crate::render::progress::Terminal;
+use crate::{modalities, render};
 use harmonium::model::Observed;
 use harmonium::progress::Listener;
 use harmonium::schema::Schema;
 use harmonium::{Dataset, Model};
-use harmonium_data::{Opened, Options, Reading, Remembered, open, open_labels_of};
+use harmonium_data::{Hide, Image, Opened, Options, Reading, Remembered, open, open_labels_of};
 use ndarray::Array2;
+use std::path::Path;
 
 /// Opens a model by its name and says on stderr what should be known about it.
 pub(crate) fn model(spec: &str, terminal: &mut Terminal) -> Result<Model, Failure> {
@@ -46,6 +47,8 @@ pub(crate) enum Labelling {
 pub(crate) struct Asked<'a> {
     /// The data; nothing where single values say all that is known.
     pub(crate) data: Option<&'a str>,
+    /// The same as `--given` says it: one source, or one for each modality.
+    pub(crate) given: &'a [String],
     pub(crate) reading: &'a DataArgs,
     pub(crate) labelling: Labelling,
     /// A file of labels.
@@ -63,7 +66,18 @@ pub(crate) fn rows(
     terminal: &mut Terminal,
 ) -> Result<Observed, Failure> {
     let known = asked.known.values();
-    let Some(spec) = asked.data else {
+    if !model.modalities().is_empty() && !asked.given.is_empty() {
+        let data = modalities::given(model, asked.given, asked.reading, terminal)?;
+        let rows = masked(model, Observed::of(data), asked.mask)?;
+        return Ok(rows.with_values(model, &known)?);
+    }
+    if let [first, second, ..] = asked.given {
+        return Err(Failure::new(
+            format!("`{first}` and `{second}` are both given"),
+            "only a model of several modalities takes more than one source",
+        ));
+    }
+    let Some(spec) = asked.data.or(asked.given.first().map(String::as_str)) else {
         if known.is_empty() {
             return Err(Failure::new(
                 "no data was given",
@@ -77,6 +91,27 @@ pub(crate) fn rows(
     let data = labelled(model, opened, spec, asked, terminal)?;
     let rows = masked(model, Observed { data, frame }, asked.mask)?;
     Ok(rows.with_values(model, &known)?)
+}
+
+/// The rows without a part of their pictures, or without what a mask marks 0.
+pub(crate) fn hidden(model: &Model, rows: Observed, part: &str) -> Result<Observed, Failure> {
+    let observed = match part.parse::<Hide>() {
+        Ok(hide) => hide.observed(image_of(model, &rows.data)?)?,
+        Err(_) if Path::new(part).is_file() => return masked(model, rows, Some(part)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(rows.with_mask(model, observed.view(), None)?)
+}
+
+/// The shape of the pictures of data.
+pub(crate) fn image_of(model: &Model, data: &Dataset) -> Result<Image, Failure> {
+    let known = data.table().image().or_else(|| model.about.data.image(data.n_columns()));
+    known.ok_or_else(|| {
+        Failure::new(
+            format!("rows of {} values are not known to be pictures", data.n_columns()),
+            "say their shape with `--image HxW`, or hide cells with a mask: `--hide FILE`",
+        )
+    })
 }
 
 /// The rows without what a mask says was not observed.

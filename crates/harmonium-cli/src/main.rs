@@ -10,6 +10,7 @@ mod commands;
 mod failure;
 mod inputs;
 mod load;
+mod modalities;
 mod output;
 mod plan;
 mod render;
@@ -44,6 +45,7 @@ fn run() -> Result<(), Failure> {
         Command::Logz(args) => commands::logz::run(args, &common),
         Command::Infer(args) => commands::infer::run(args, &common),
         Command::Features(args) => commands::features::run(args, &common),
+        Command::Retrieve(args) => commands::retrieve::run(args, &common),
         Command::Inspect(args) => commands::inspect::run(args, &common),
         Command::Report(args) => commands::report::run(args, &common),
         Command::Convert(args) => commands::convert::run(args, &common),

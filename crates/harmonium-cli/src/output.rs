@@ -228,18 +228,74 @@ fn csv(values: &Array2<f64>) -> String {
     text
 }
 
+/// Writes pictures, `columns` of them in a row.
+pub(crate) fn write_mosaic(
+    path: &str,
+    force: bool,
+    tiles: &[Vec<f64>],
+    image: Image,
+    columns: usize,
+) -> Result<(), Failure> {
+    write_bytes(path, &tiled(tiles, image, columns)?, force)
+}
+
+/// Writes what rows of visible entries say of one modality: its table, its pictures, or its columns under their names; with
+/// `top` the names of its largest columns with their values.
+pub(crate) fn write_modality(
+    output: &Output,
+    model: &Model,
+    (name, top): (&str, Option<usize>),
+    values: &Array2<f64>,
+) -> Result<(), Failure> {
+    let own = model.only(values.view(), name)?;
+    let (modality, kind) = (model.modality(name)?, Kind::of(&output.out)?);
+    if let Some(top) = top {
+        if kind != Kind::Csv {
+            return Err(Failure::new(
+                "`--top` writes names, which only a .csv file holds",
+                "end `--out` in .csv",
+            ));
+        }
+        let mut text = String::new();
+        for row in own.rows() {
+            let line: Vec<String> = modality
+                .top(row, top)
+                .into_iter()
+                .map(|(name, value)| format!("{},{value:.4}", cell(&name)))
+                .collect();
+            text.push_str(&line.join(","));
+            text.push('\n');
+        }
+        return write_bytes(&output.out, text.as_bytes(), output.force);
+    }
+    if let (Kind::Csv, Some(table)) = (kind, model.table_of(name, own.view())?) {
+        return write_bytes(&output.out, table.to_csv().as_bytes(), output.force);
+    }
+    if kind == Kind::Csv && modality.names.len() == own.ncols() {
+        let names: Vec<String> = modality.names.iter().map(|name| cell(name)).collect();
+        let text = format!("{}\n{}", names.join(","), csv(&own));
+        return write_bytes(&output.out, text.as_bytes(), output.force);
+    }
+    write_values(&output.out, output.force, &own, model.picture_of(name)?)
+}
+
 fn png(values: &Array2<f64>, image: Option<Image>) -> Result<Vec<u8>, Failure> {
     let tiles: Vec<Vec<f64>> = values.rows().into_iter().map(|row| row.to_vec()).collect();
-    let (low, high) = values.iter().fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
-    let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
     let (image, columns) = match image {
         Some(image) => (image, mosaic::square_columns(tiles.len(), image)),
         // Samples that are not pictures are lines of one picture.
         None => (mosaic::strip(values.ncols()), 1),
     };
+    tiled(&tiles, image, columns)
+}
+
+fn tiled(tiles: &[Vec<f64>], image: Image, columns: usize) -> Result<Vec<u8>, Failure> {
+    let values = tiles.iter().flatten();
+    let (low, high) = values.fold((0.0_f64, 1.0_f64), |(l, h), x| (l.min(*x), h.max(*x)));
+    let scale = if low < 0.0 || high > 1.0 { Scale::Range(low, high) } else { Scale::Unit };
     let side = image.height.max(image.width).max(1);
     let zoom = (56 / side).clamp(1, 8);
-    mosaic::png(&tiles, image, columns, scale, zoom)
+    mosaic::png(tiles, image, columns, scale, zoom)
         .map_err(|e| Failure::new(format!("cannot draw the mosaic: {e}"), "ask for fewer samples"))
 }
 

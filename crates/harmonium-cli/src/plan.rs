@@ -37,6 +37,8 @@ pub(crate) struct Asked {
     pub(crate) precision: Option<String>,
     pub(crate) settings: TrainSettings,
     pub(crate) reading: Reading,
+    /// How data is read, with the settings of single modalities.
+    pub(crate) flags: DataArgs,
 }
 
 /// Everything a run reads.
@@ -154,7 +156,8 @@ pub(crate) fn merge(mut config: Table, mut flags: Table) -> Table {
 pub(crate) fn typed(table: &Table) -> Result<Asked, Failure> {
     check_words(table, &all_flags())?;
     let OwnSettings { data, seed, precision, .. } = read_as(table)?;
-    Ok(Asked { data, seed, precision, settings: read_as(table)?, reading: read_as(table)? })
+    let (settings, reading, flags) = (read_as(table)?, read_as(table)?, read_as(table)?);
+    Ok(Asked { data, seed, precision, settings, reading, flags })
 }
 
 /// The settings behind [`OWN_KEYS`].
@@ -235,6 +238,7 @@ pub(crate) fn family(model: &str) -> Family {
         "bm" => Family::Bm,
         "dbm" => Family::Dbm,
         "dbn" => Family::Dbn,
+        "multimodal" => Family::Multimodal,
         _ => Family::Rbm,
     }
 }
@@ -265,6 +269,27 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
                 "`--checkpoint-seconds {seconds}` is not possible: it must be finite and not negative"
             ),
             "leave it out for a checkpoint every 30 seconds",
+        ));
+    }
+    let several = !settings.modality.is_empty();
+    let of_several = [
+        ("modality", several),
+        ("joint", settings.joint.is_some()),
+        ("key", settings.key.is_some()),
+    ];
+    if let Some((flag, _)) = of_several.iter().find(|(_, set)| *set && model != "multimodal") {
+        return Err(belongs(flag, "multimodal"));
+    }
+    if model == "multimodal" && (asked.data.is_some() || settings.labels.is_some()) {
+        return Err(Failure::new(
+            "`train multimodal` learns modalities, each with a name",
+            "give each source with `--modality NAME=DATA`, labels too",
+        ));
+    }
+    if model == "multimodal" && (settings.hidden.is_some() || settings.visible.is_some()) {
+        return Err(Failure::new(
+            "hidden layers and kinds of units belong to one modality each",
+            "write `--hidden NAME=N,…` and `--kind NAME=KIND`; `--joint N` is the layer above all",
         ));
     }
     let shallow = matches!(model, "rbm" | "bm");
@@ -347,8 +372,14 @@ pub(crate) fn resolved(
         fingerprints: &inputs.fingerprints().written(),
     };
     let mut table = asked.request()?.configuration(family(model), &sources, visible, plan);
-    table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
-    as_table(&table)
+    if asked.settings.modality.is_empty() {
+        table.insert("data".into(), asked.data.clone().unwrap_or_default().into());
+        return as_table(&table);
+    }
+    // Each modality is read in its own way.
+    let mut table = as_table(&table)?;
+    table.extend(as_table(&asked.flags)?);
+    Ok(table)
 }
 
 /// The part of the settings that may stand in a model file: no paths.

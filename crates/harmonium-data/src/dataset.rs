@@ -1,12 +1,14 @@
 //! A table and the way it is presented.
 
 use crate::frame::{Codebook, Group};
+use crate::modality::{Modalities, Modality};
 use crate::{Block, BlockValues, Error, Labels, Table};
 use harmonium_kernels::bits::BitMatrix;
 use harmonium_kernels::random::{Site, Stream, bits_of_bytes};
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -62,6 +64,10 @@ pub struct Dataset {
     labels: Option<Labels>,
     /// How the cells of a table became these values, where they did.
     book: Option<Arc<Codebook>>,
+    /// Columns that are presented as they are although others are drawn.
+    plain: Vec<Range<usize>>,
+    /// The sources that stand side by side, if there are several.
+    modalities: Modalities,
 }
 
 impl<'d> From<&'d Dataset> for Cow<'d, Dataset> {
@@ -99,7 +105,16 @@ impl Dataset {
             Binarize::Threshold(at) if !is_bits => threshold(&table, at),
             _ => table,
         };
-        Ok(Self { table, sampled, means: false, weights: None, labels: None, book: None })
+        Ok(Self {
+            table,
+            sampled,
+            means: false,
+            weights: None,
+            labels: None,
+            book: None,
+            plain: Vec::new(),
+            modalities: None,
+        })
     }
 
     /// The same samples, binarised: see [`Dataset::new`]. Bits stay as they are.
@@ -108,8 +123,8 @@ impl Dataset {
     ///
     /// As [`Dataset::new`].
     pub fn binarized(self, binarize: Binarize) -> Result<Self, Error> {
-        let Self { table, weights, labels, book, .. } = self;
-        Ok(Self { weights, labels, book, ..Self::new(table, binarize)? })
+        let Self { table, weights, labels, book, modalities, .. } = self;
+        Ok(Self { weights, labels, book, modalities, ..Self::new(table, binarize)? })
     }
 
     /// Takes the values away that were not observed: `false` in a row for each sample, or in one
@@ -149,7 +164,9 @@ impl Dataset {
             return Err(Error::Shape { n_rows, n_columns, expected, found });
         }
         let (weights, labels) = (self.weights.clone(), self.labels.clone());
-        Ok(Self { table, sampled: false, means: false, weights, labels, book: None })
+        let modalities = self.modalities.clone().filter(|_| table.n_columns() == self.n_columns());
+        let (plain, book) = (Vec::new(), None);
+        Ok(Self { table, sampled: false, means: false, weights, labels, book, plain, modalities })
     }
 
     /// Gives each sample a weight.
@@ -210,7 +227,97 @@ impl Dataset {
         let weights = self.weights.as_ref().map(|w| rows.iter().map(|&r| w[r]).collect());
         let labels = self.labels.as_ref().map(|l| l.select_rows(rows));
         let (table, sampled, means) = (self.table.select_rows(rows)?, self.sampled, self.means);
-        Ok(Self { table, sampled, means, weights, labels, book: self.book.clone() })
+        let (plain, modalities) = (self.plain.clone(), self.modalities.clone());
+        let book = self.book.clone();
+        Ok(Self { table, sampled, means, weights, labels, book, plain, modalities })
+    }
+
+    /// The same samples with some runs of their columns, in that order, presented as they were; without labels.
+    ///
+    /// # Errors
+    ///
+    /// If no column is named.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn select_columns(&self, runs: &[Range<usize>]) -> Result<Self, Error> {
+        let table = self.table.select_columns(runs)?;
+        let (mut plain, mut start) = (Vec::new(), 0);
+        for run in runs {
+            for part in &self.plain {
+                let first = run.start.max(part.start);
+                let own = first..run.end.min(part.end).max(first);
+                if !own.is_empty() {
+                    plain.push(own.start - run.start + start..own.end - run.start + start);
+                }
+            }
+            start += run.len();
+        }
+        let drawn = |c: usize| !plain.iter().any(|run| run.contains(&c));
+        let any = (0..table.n_columns()).any(drawn);
+        let (sampled, means) = (self.sampled && any, self.means && any);
+        let weights = self.weights.clone();
+        let plain = if sampled || means { plain } else { Vec::new() };
+        let (labels, book, modalities) = (None, None, None);
+        Ok(Self { table, sampled, means, weights, labels, book, plain, modalities })
+    }
+
+    /// The same rows with the columns of `other` behind them, each presented as it was; without labels, with the
+    /// weights of the first.
+    ///
+    /// # Errors
+    ///
+    /// If `other` has more or fewer rows.
+    pub fn beside(self, other: Self) -> Result<Self, Error> {
+        let n = self.n_columns();
+        let plain_of = |data: &Self, shift: usize| -> Vec<Range<usize>> {
+            let drawn = data.sampled || data.means;
+            let runs = if drawn {
+                data.plain.clone()
+            } else {
+                let numbers = data.table.blocks().iter().filter(|b| !b.is_bits());
+                numbers.map(Block::columns).collect()
+            };
+            runs.into_iter().map(|run| run.start + shift..run.end + shift).collect()
+        };
+        let (sampled, means) = (self.sampled || other.sampled, self.means || other.means);
+        let mut plain = plain_of(&self, 0);
+        plain.extend(plain_of(&other, n));
+        let plain = if sampled || means { plain } else { Vec::new() };
+        let table = self.table.beside(other.table)?;
+        let (weights, labels, book) = (self.weights, None, None);
+        Ok(Self { table, sampled, means, weights, labels, book, plain, modalities: None })
+    }
+
+    /// Says which sources stand side by side.
+    pub(crate) fn with_modalities(mut self, modalities: Vec<Modality>) -> Self {
+        self.modalities = Some(modalities.into());
+        self
+    }
+
+    /// The sources that stand side by side; empty where there is only one.
+    pub fn modalities(&self) -> &[Modality] {
+        self.modalities.as_deref().unwrap_or_default()
+    }
+
+    /// The rows of one source, presented as they are among the others.
+    ///
+    /// # Errors
+    ///
+    /// If it has no columns.
+    pub fn of_modality(&self, modality: &Modality) -> Result<Self, Error> {
+        let mut own = self.select_columns(std::slice::from_ref(&modality.columns))?;
+        if let Some(image) = modality.picture() {
+            own.table = own.table.with_image(image);
+        }
+        own.book = modality.codebook.clone().map(Arc::new);
+        Ok(own)
+    }
+
+    /// Whether a column is drawn anew at each presentation.
+    fn is_drawn(&self, column: usize) -> bool {
+        !self.plain.iter().any(|run| run.contains(&column))
     }
 
     /// Number of samples.
@@ -283,8 +390,11 @@ impl Dataset {
             for (first, chunk) in (0..).step_by(32).zip(out.chunks_mut(32)) {
                 draw.uniforms_from(site, first, &mut uniforms[..chunk.len()]);
                 // Bits are drawn as they are: no variate is below 0 or above 1.
-                for (o, u) in chunk.iter_mut().zip(uniforms).filter(|(o, _)| !o.is_nan()) {
-                    *o = f64::from(u < *o);
+                let cells = chunk.iter_mut().zip(uniforms).enumerate();
+                for (i, (o, u)) in cells.filter(|(_, (o, _))| !o.is_nan()) {
+                    if self.plain.is_empty() || self.is_drawn(first as usize + i) {
+                        *o = f64::from(u < *o);
+                    }
                 }
             }
         }
@@ -303,7 +413,7 @@ impl Dataset {
 
     /// Whether every value that is presented is 0 or 1.
     pub fn is_bits(&self) -> bool {
-        self.sampled || self.table.is_bits()
+        (self.sampled && self.plain.is_empty()) || self.table.is_bits()
     }
 
     /// Whether values are missing anywhere.
@@ -361,7 +471,7 @@ impl Dataset {
     pub fn means_into(&self, row: usize, out: &mut [f64]) {
         assert_eq!(out.len(), self.n_columns(), "means_into: one entry per column");
         for block in self.table.blocks() {
-            let scaled = self.sampled || self.means;
+            let scaled = (self.sampled || self.means) && self.is_drawn(block.columns().start);
             let scale = if scaled { 1.0 / f64::from(block.full_scale()) } else { 1.0 };
             let (n, out) = (block.columns().len(), &mut out[block.columns()]);
             match block.values() {
@@ -436,7 +546,8 @@ impl Dataset {
                     means.extend(ones.into_iter().map(|c| f64::from(c) / n));
                 }
                 BlockValues::Bytes(bytes) => {
-                    let scaled = self.sampled || self.means;
+                    let drawn = self.is_drawn(block.columns().start);
+                    let scaled = (self.sampled || self.means) && drawn;
                     let scale = if scaled { f64::from(block.full_scale()) } else { 1.0 };
                     let mut sums = vec![0_u64; n_columns];
                     for row in bytes.chunks_exact(n_columns.max(1)) {

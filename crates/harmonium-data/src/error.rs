@@ -499,6 +499,44 @@ pub enum Error {
         /// Values in a row, labels left out.
         n_columns: usize,
     },
+    /// Two rows of one source with one key.
+    #[error("rows {} and {} of `{modality}` both have the key `{}`", rows.0, rows.1, brief(key))]
+    SameKey {
+        /// The modality.
+        modality: String,
+        /// The key.
+        key: String,
+        /// The rows, from 0.
+        rows: (usize, usize),
+    },
+    /// Rows that are not there.
+    #[error("`{asked}` asks for no row of the {n_rows} that there are, or for others")]
+    Rows {
+        /// What was asked for.
+        asked: String,
+        /// Rows of the source.
+        n_rows: usize,
+    },
+    /// More or fewer names than columns.
+    #[error("there are {found} names for {n_columns} columns")]
+    NameCount {
+        /// Columns of the data.
+        n_columns: usize,
+        /// Names in the file.
+        found: usize,
+    },
+    /// A part of a picture that cannot be hidden.
+    #[error(
+        "`{part}` hides nothing of a picture of {height}x{width}, or all of it, or what is outside"
+    )]
+    Hidden {
+        /// The part.
+        part: String,
+        /// Pixels from top to bottom.
+        height: usize,
+        /// Pixels from left to right.
+        width: usize,
+    },
     /// A setting that cannot be understood.
     #[error("`{}` is not a {what}", brief(text))]
     Setting {
@@ -641,6 +679,14 @@ impl Error {
             Self::PictureSize { .. } => "scale the pictures to one size first",
             Self::ImageShape { .. } => {
                 "give height and width of the picture with `--image HxW`, and leave other columns out with `--columns A..B`"
+            }
+            Self::SameKey { .. } => "a key names one row of each source: leave the others out",
+            Self::Rows { .. } => "rows count from 0, and the end of a range is left out",
+            Self::NameCount { .. } => {
+                "a file of names has one in each line, in the order of the columns"
+            }
+            Self::Hidden { .. } => {
+                "hide a part of the picture: rectangle:TOP,LEFT,HEIGHT,WIDTH counts from 0"
             }
             Self::Part { .. } => "leave at least one row on each side",
             _ => "the file is damaged or of another format: fetch or write it again",

@@ -10,7 +10,9 @@ mod canonical;
 mod dataset;
 mod error;
 pub mod frame;
+mod hide;
 mod labels;
+mod modality;
 mod options;
 mod reading;
 pub mod split;
@@ -34,6 +36,8 @@ mod open;
 mod opened;
 #[cfg(feature = "readers")]
 mod read;
+#[cfg(feature = "readers")]
+mod rows;
 
 #[cfg(feature = "readers")]
 pub use array::fingerprint_of_array;
@@ -42,7 +46,9 @@ pub use dataset::{Binarize, Dataset};
 pub use error::Error;
 #[cfg(feature = "readers")]
 pub use format::Format;
+pub use hide::Hide;
 pub use labels::Labels;
+pub use modality::{Modality, Source, check_name, matched};
 pub use ndarray;
 #[cfg(feature = "readers")]
 pub use open::{

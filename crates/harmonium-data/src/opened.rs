@@ -15,6 +15,7 @@ use crate::hash::ContentHash;
 use crate::input::Input;
 use crate::open::{name_of, open_input};
 use crate::reading::scale_of;
+use crate::rows::{self, column_names};
 use crate::{
     About, Binarize, Dataset, Error, Format, LabelColumn, Labels, Loaded, Reading, Summary, Table,
     Visible,
@@ -67,11 +68,24 @@ impl Opened {
         let asked = reading.label_column.is_some() || reading.labelled || folders;
         let (used, unused) =
             if asked && !reading.no_labels { (labels, None) } else { (None, labels) };
+        let table = match &reading.names {
+            Some(path) => {
+                let names = column_names(path, table.n_columns())?;
+                table.with_names(&names)
+            }
+            None => table,
+        };
         let mut dataset = Dataset::new(table, binarize).map_err(|e| e.in_file(spec))?;
         if let Some(labels) = used {
             dataset = dataset.with_labels(labels)?;
         }
-        Ok(Self { dataset, about, reading, unused_labels: unused, frame: None })
+        let mut unused_labels = unused;
+        if let Some(asked) = &reading.rows {
+            let rows = rows::chosen(asked, dataset.n_rows()).map_err(|e| e.in_file(spec))?;
+            dataset = dataset.select_rows(&rows)?;
+            unused_labels = unused_labels.map(|labels| labels.select_rows(&rows));
+        }
+        Ok(Self { dataset, about, reading, unused_labels, frame: None })
     }
 
     /// A table of columns, read with a codebook.
@@ -238,6 +252,10 @@ impl Reading {
 
     /// The columns that are used, and the name of the label column, if one was asked for.
     fn chosen(&self, frame: Frame) -> Result<(Frame, Option<String>), Error> {
+        let frame = match &self.rows {
+            Some(asked) => frame.select_rows(&rows::chosen(asked, frame.n_rows())?)?,
+            None => frame,
+        };
         let n_columns = frame.names().len();
         let label = match &self.label_column {
             None => None,

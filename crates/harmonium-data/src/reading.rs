@@ -50,6 +50,13 @@ pub struct Reading {
     /// What columns of a table hold, by their names; the others are found out.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Kinds::is_empty"))]
     pub kinds: Kinds,
+    /// The rows to use: `A..B`, a file of their numbers, or `FILE=WORD`. They belong to one source and are not those of
+    /// another.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub rows: Option<String>,
+    /// A file with the name of each column.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub names: Option<String>,
     /// What is done about words and columns that the training table did not have.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub unknown: Option<Unknown>,
@@ -131,6 +138,8 @@ impl Reading {
             full_scale: mine.full_scale.or(other.full_scale),
             image: mine.image.or_else(|| other.image.clone()),
             kinds: if mine.kinds.is_empty() { other.kinds.clone() } else { mine.kinds },
+            rows: mine.rows,
+            names: mine.names,
             unknown: mine.unknown.or(other.unknown),
         }
     }
@@ -148,6 +157,7 @@ impl Reading {
             ("full-scale", self.full_scale.is_some()),
             ("image", self.image.is_some()),
             ("labelled", self.labelled),
+            ("names", self.names.is_some()),
         ];
         set.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
     }

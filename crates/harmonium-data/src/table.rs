@@ -81,6 +81,27 @@ impl Block {
         Self { values, ..self.clone_shape() }
     }
 
+    /// Some of its columns, of a table of `n_rows` rows, as a block that begins at `start`.
+    fn part(&self, columns: Range<usize>, n_rows: usize, start: usize) -> Self {
+        let n = self.columns.len();
+        let own = columns.start - self.columns.start..columns.end - self.columns.start;
+        let cells = || (0..n_rows).map(|row| row * n + own.start..row * n + own.end);
+        let values = match &self.values {
+            BlockValues::Bits(bits) => {
+                let mut part = BitMatrix::zeros(0, own.len());
+                (0..n_rows).for_each(|row| part.push_row(|c| bits.get(row, own.start + c)));
+                BlockValues::Bits(part)
+            }
+            BlockValues::Bytes(b) => {
+                BlockValues::Bytes(cells().flat_map(|run| &b[run]).copied().collect())
+            }
+            BlockValues::Real(x) => {
+                BlockValues::Real(cells().flat_map(|run| &x[run]).copied().collect())
+            }
+        };
+        Self { columns: start..start + own.len(), values, full_scale: self.full_scale }
+    }
+
     /// The block without its values.
     fn clone_shape(&self) -> Self {
         let values = BlockValues::Bytes(Vec::new());
@@ -453,6 +474,46 @@ impl Table {
     /// All values, NaN where one is missing.
     pub fn to_array(&self) -> Array2<f32> {
         Array2::from_shape_fn((self.n_rows, self.n_columns()), |(row, c)| self.at(row, c))
+    }
+
+    /// Some runs of columns, in that order.
+    ///
+    /// # Errors
+    ///
+    /// If no column is named.
+    ///
+    /// # Panics
+    ///
+    /// If a column is outside the table.
+    pub fn select_columns(&self, runs: &[Range<usize>]) -> Result<Self, Error> {
+        let n: usize = runs.iter().map(ExactSizeIterator::len).sum();
+        if n == 0 {
+            return Err(Error::Empty { n_rows: self.n_rows, n_columns: 0 });
+        }
+        let (mut blocks, mut start) = (Vec::new(), 0);
+        for run in runs {
+            for block in &self.blocks {
+                let first = run.start.max(block.columns.start);
+                let own = first..run.end.min(block.columns.end).max(first);
+                if !own.is_empty() {
+                    blocks.push(block.part(own.clone(), self.n_rows, start));
+                    start += own.len();
+                }
+            }
+        }
+        let places: Vec<usize> = runs.iter().cloned().flatten().collect();
+        let missing = self.missing.as_ref().map(|old| {
+            let mut mask = BitMatrix::zeros(0, n);
+            (0..self.n_rows).for_each(|row| mask.push_row(|c| old.get(row, places[c])));
+            mask
+        });
+        Ok(Self {
+            n_rows: self.n_rows,
+            columns: places.iter().map(|&c| self.columns[c].clone()).collect(),
+            blocks,
+            missing: missing.filter(|m| m.count_ones() > 0),
+            image: None,
+        })
     }
 
     /// The rows named, in that order.

@@ -495,7 +495,7 @@ impl Model {
         layer: Option<String>,
         face: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, usize)> {
-        let extracting = Extracting { layer, arithmetic: None };
+        let extracting = Extracting { layer, of: None, arithmetic: None };
         let outcome = run(py, face, |teller| {
             Ok(self.0.features_with(&data.dataset, &extracting, teller)?)
         })?;

@@ -201,6 +201,14 @@ pub enum Error {
     /// Labels that are all alike.
     #[error("the labels are all of one class")]
     OneClass,
+    /// A modality that the model does not have.
+    #[error("there is no modality `{name}`; there are: {modalities}")]
+    NoModality {
+        /// The modality that was asked for.
+        name: String,
+        /// Those there are, or `none`.
+        modalities: String,
+    },
     /// Features of a hidden layer that is not there.
     #[error("the model has no hidden layer `{name}`; its hidden layers: {layers}")]
     NoHidden {
@@ -633,6 +641,12 @@ impl Error {
                 "it has learned no labels: train it with `--labels FILE`, or leave `--class` out"
             }
             Self::NoClass { .. } => "`harmonium inspect MODEL --json` lists the classes of a model",
+            Self::NoModality { modalities, .. } if modalities == "none" => {
+                "the model was trained on one source: leave the name out, or train with `harmonium train multimodal`"
+            }
+            Self::NoModality { .. } => {
+                "modalities are named as in training: `harmonium inspect MODEL` lists them"
+            }
             Self::NoHidden { .. } => {
                 "features are means of hidden units: name a hidden layer, or train with `--hidden`"
             }

@@ -5,6 +5,7 @@ use clap::Args;
 use harmonium_data::frame::{Asked, Kinds};
 use harmonium_data::{LabelColumn, Reading};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
 use std::str::FromStr;
 
 /// What a column is said to hold, `NAME=KIND`.
@@ -102,6 +103,19 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "NAME=KIND")]
     #[serde(rename = "kinds", with = "as_kinds", skip_serializing_if = "Vec::is_empty")]
     pub(crate) kind: Vec<ColumnKind>,
+    /// Rows to use: A..B from 0, the end left out; a file of row numbers; or FILE=WORD, the rows to which a file
+    /// with a word for each row gives that word
+    #[arg(long, value_name = "A..B|FILE|FILE=WORD")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<String>,
+    /// A file with the name of each column, one in each line
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) names: Option<String>,
+    /// Settings of one modality, as `NAME:FLAG=VALUE`: what `--FLAG NAME=VALUE` becomes
+    #[arg(long, value_name = "NAME:FLAG=VALUE", hide = true)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reading_of: Vec<String>,
     /// Words and columns that the training table did not have: an error, or missing [default: refuse]
     #[arg(long, value_parser = ["refuse", "missing"])]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,8 +126,40 @@ impl DataArgs {
     /// The same as the library takes it.
     pub(crate) fn reading(&self) -> Result<Reading, Failure> {
         // Both have the same words.
-        serde_json::to_value(self).and_then(serde_json::from_value).map_err(|error| {
-            Failure::new(format!("the flags of the data cannot be read: {error}"), "see `--help`")
-        })
+        serde_json::to_value(self).and_then(serde_json::from_value).map_err(|error| wrong(&error))
     }
+
+    /// How one modality is read, and the kind of its units if one was said: the flags of all under those of its own.
+    pub(crate) fn reading_of(&self, name: &str) -> Result<(Reading, Option<String>), Failure> {
+        let mut table = serde_json::to_value(self).map_err(|error| wrong(&error))?;
+        let mut visible = None;
+        for text in &self.reading_of {
+            let Some((flag, value)) = text
+                .split_once(':')
+                .filter(|(of, _)| *of == name)
+                .and_then(|(_, setting)| setting.split_once('='))
+            else {
+                continue;
+            };
+            match flag {
+                "kind" => visible = Some(value.to_owned()),
+                "transpose" | "invert" | "no-labels" => table[flag] = json!(true),
+                "packed-bits" | "full-scale" => {
+                    let number: serde_json::Number = value.parse().map_err(|_| {
+                        Failure::new(
+                            format!("`--{flag} {name}={value}` is not a number"),
+                            "write `--packed-bits NAME=N`",
+                        )
+                    })?;
+                    table[flag] = json!(number);
+                }
+                _ => table[flag] = json!(value),
+            }
+        }
+        Ok((serde_json::from_value(table).map_err(|error| wrong(&error))?, visible))
+    }
+}
+
+fn wrong(error: &serde_json::Error) -> Failure {
+    Failure::new(format!("the flags of the data cannot be read: {error}"), "see `--help`")
 }

@@ -3,6 +3,7 @@
 pub(crate) mod data;
 pub(crate) mod finetune;
 pub(crate) mod infer;
+mod named;
 pub(crate) mod train;
 
 use crate::failure::Failure;
@@ -119,7 +120,8 @@ pub(crate) enum Command {
     /// Fill missing values with their probabilities
     #[command(after_help = "Examples:
   harmonium complete runs/survey answers.csv --out filled.csv
-  harmonium complete runs/digits digits --mask mask.npy --out filled.png")]
+  harmonium complete runs/digits digits --mask mask.npy --out filled.png
+  harmonium complete runs/digits digits --rows 0..10 --hide lower-half --alternatives 8 --out imagined.png")]
     Complete(CompleteArgs),
     /// The class of each row, by a fine-tuned net or a model that learned labels
     #[command(after_help = "Examples:
@@ -147,6 +149,11 @@ pub(crate) enum Command {
     /// Means of the hidden units for each sample
     #[command(after_help = "Example:\n  harmonium features runs/digits digits --out features.npy")]
     Features(FeaturesArgs),
+    /// Which rows of one modality belong to rows of another
+    #[command(after_help = "Examples:
+  harmonium retrieve runs/icons --query image=icons.npz --among tags=icons.npz --variable image=images --variable tags=tags --out found.csv
+  harmonium retrieve runs/icons --query tags=tags.npy --among image=images.npy --by features --top 8 --out nearest.png")]
+    Retrieve(RetrieveArgs),
     /// What is in a model
     #[command(after_help = "Examples:
   harmonium inspect runs/digits
@@ -256,9 +263,16 @@ pub(crate) struct SampleArgs {
     /// takes, from 1000 to 16000]
     #[arg(long, value_name = "N")]
     pub(crate) sweeps: Option<usize>,
-    /// Rows to hold: missing cells and cells that the mask marks 0 are drawn; one sample for each row
-    #[arg(long, value_name = "DATA")]
-    pub(crate) given: Option<String>,
+    /// Rows to hold: missing cells and cells that the mask marks 0 are drawn; one sample for each row. NAME=DATA, repeatable,
+    /// are the rows of one modality
+    #[arg(long, value_name = "[NAME=]DATA")]
+    pub(crate) given: Vec<String>,
+    /// The modality to write [default: all of them]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
+    /// With --of: write the names of the N columns that are most often on, and how often
+    #[arg(long, value_name = "N", requires = "of")]
+    pub(crate) top: Option<usize>,
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE", requires = "given")]
     pub(crate) mask: Option<String>,
@@ -284,14 +298,28 @@ pub(crate) struct CompleteArgs {
     /// The samples; empty cells, `?` and NaN are missing
     #[arg(required_unless_present_any = ["given", "known"])]
     pub(crate) data: Option<String>,
-    /// The same as the samples
-    #[arg(long, value_name = "DATA", conflicts_with = "data")]
-    pub(crate) given: Option<String>,
+    /// The same as the samples; NAME=DATA, repeatable, are the rows of one modality
+    #[arg(long, value_name = "[NAME=]DATA", conflicts_with = "data")]
+    pub(crate) given: Vec<String>,
     #[command(flatten)]
     pub(crate) known: KnownArgs,
     /// 1 = observed; as many columns as the data, and as many rows or one
     #[arg(long, value_name = "FILE")]
     pub(crate) mask: Option<String>,
+    /// The modality to write [default: all of them]
+    #[arg(long, value_name = "NAME", conflicts_with = "hide")]
+    pub(crate) of: Option<String>,
+    /// With --of: write the names of the N most probable columns with their probabilities
+    #[arg(long, value_name = "N", requires = "of")]
+    pub(crate) top: Option<usize>,
+    /// Hide a part of every picture and imagine it: lower-half, upper-half, left-half, right-half,
+    /// rectangle:TOP,LEFT,HEIGHT,WIDTH, or a mask in which 0 is hidden. A .png then shows original, hidden, completed and
+    /// alternatives side by side, and the log-likelihood of what was hidden is told
+    #[arg(long, value_name = "PART|FILE", conflicts_with_all = ["mask", "known"])]
+    pub(crate) hide: Option<String>,
+    /// With --hide: leave the log-likelihood of what was hidden out
+    #[arg(long, requires = "hide")]
+    pub(crate) no_score: bool,
     /// auto is exact where that is affordable, else gibbs, which averages chains
     #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs"])]
     pub(crate) method: String,
@@ -360,11 +388,14 @@ pub(crate) struct ScoreArgs {
     /// The samples
     #[arg(required_unless_present_any = ["given", "known"])]
     pub(crate) data: Option<String>,
-    /// The same as the samples
-    #[arg(long, value_name = "DATA", conflicts_with = "data")]
-    pub(crate) given: Option<String>,
+    /// The same as the samples; NAME=DATA, repeatable, are the rows of one modality
+    #[arg(long, value_name = "[NAME=]DATA", conflicts_with = "data")]
+    pub(crate) given: Vec<String>,
     #[command(flatten)]
     pub(crate) known: KnownArgs,
+    /// Score one modality given the others: ln p(NAME | rest)
+    #[arg(long, value_name = "NAME", requires = "given")]
+    pub(crate) of: Option<String>,
     /// The class of each row, for models that learned labels; without it they are summed out
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<String>,
@@ -429,16 +460,49 @@ pub(crate) struct FeaturesArgs {
     /// The samples
     #[arg(required_unless_present_any = ["given", "known"])]
     pub(crate) data: Option<String>,
-    /// The same as the samples
-    #[arg(long, value_name = "DATA", conflicts_with = "data")]
-    pub(crate) given: Option<String>,
+    /// The same as the samples; NAME=DATA, repeatable, are the rows of one modality
+    #[arg(long, value_name = "[NAME=]DATA", conflicts_with = "data")]
+    pub(crate) given: Vec<String>,
     #[command(flatten)]
     pub(crate) known: KnownArgs,
     /// The hidden layer to write [default: all of them, side by side]
     #[arg(long, value_name = "NAME")]
     pub(crate) layer: Option<String>,
+    /// The hidden layers above one modality alone; `joint` is the layer in which they meet
+    #[arg(long, value_name = "NAME", conflicts_with = "layer")]
+    pub(crate) of: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: DataArgs,
+}
+
+/// Settings of `retrieve`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RetrieveArgs {
+    /// A model file or a run directory of several modalities
+    pub(crate) model: String,
+    /// The rows to ask with; repeatable for several modalities
+    #[arg(long, value_name = "NAME=DATA", required = true)]
+    pub(crate) query: Vec<String>,
+    /// The rows to look among, of another modality
+    #[arg(long, value_name = "NAME=DATA")]
+    pub(crate) among: String,
+    /// conditional is p(row | query) against p(row), by the means of each cell; features is the cosine of the top hidden layer
+    #[arg(long, default_value = "conditional", value_parser = ["conditional", "features"])]
+    pub(crate) by: String,
+    /// The class of each row of both sides: rows of one class belong together [default: those with the same number do]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<String>,
+    /// Rows to list for each query
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(crate) top: usize,
+    /// Where the nearest rows go: .csv or .npy their numbers, .png the pictures themselves
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) reading: DataArgs,
 }
@@ -519,7 +583,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 
 /// Reads the command line; `None` when help or the version was printed.
 pub(crate) fn parse() -> Result<Option<Cli>, Failure> {
-    match Cli::try_parse() {
+    match Cli::try_parse_from(named::rewritten(std::env::args_os())) {
         Ok(cli) => Ok(Some(cli)),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>

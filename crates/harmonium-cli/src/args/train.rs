@@ -29,6 +29,13 @@ pub(crate) enum TrainCommand {
   harmonium train dbn digits --hidden 64,32 --out runs/belief
   harmonium train dbn digits --hidden 64,32 --labels labels.csv --refine-epochs 20 --out runs/belief")]
     Dbn(TrainArgs),
+    /// A multimodal deep Boltzmann machine: pathways of several sources that meet in a joint layer
+    #[command(after_help = "Examples:
+  harmonium train multimodal --modality image=icons.npz --modality tags=icons.npz --variable image=images --variable tags=tags \\
+      --packed-bits image=784 --packed-bits tags=449 --names tags=tags.txt --rows split.txt=0 \\
+      --hidden image=500 --joint 500 --epochs 50 --out runs/icons
+  harmonium train multimodal --modality picture=a.npy --modality words=b.csv --key id --joint 200 --epochs 20 --out runs/pairs")]
+    Multimodal(TrainArgs),
 }
 
 impl TrainCommand {
@@ -39,6 +46,7 @@ impl TrainCommand {
             Self::Bm(args) => ("bm", args),
             Self::Dbm(args) => ("dbm", args),
             Self::Dbn(args) => ("dbn", args),
+            Self::Multimodal(args) => ("multimodal", args),
         }
     }
 }
@@ -70,7 +78,24 @@ pub(crate) struct TrainArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct TrainSettings {
-    /// Data to watch the training with
+    /// multimodal: a source that is learned together with others; repeatable. Reading flags may carry its name, as
+    /// `--variable NAME=images`, `--kind NAME=gaussian`; so may `--hidden NAME=N,…`, the layers above it alone
+    #[arg(long, value_name = "NAME=DATA", help_heading = "Several modalities")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) modality: Vec<String>,
+    /// What `--hidden NAME=N,…` becomes
+    #[arg(long, value_name = "NAME=N,…", hide = true)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pathway: Vec<String>,
+    /// multimodal: units of the layer in which the modalities meet
+    #[arg(long, value_name = "N", help_heading = "Several modalities")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) joint: Option<usize>,
+    /// multimodal: the column by which rows of the sources belong together [default: their order]
+    #[arg(long, value_name = "COLUMN", help_heading = "Several modalities")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// Data to watch the training with; for multimodal other rows of the same sources, as `--rows` names them
     #[arg(long, value_name = "DATA", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) valid: Option<String>,

@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// Whether nothing says how long to train. A deep belief network has no likelihood to choose by.
 pub(super) fn is_wanted(model: &str, asked: &Asked) -> bool {
-    model != "dbn" && asked.settings.epochs.is_none()
+    !["dbn", "multimodal"].contains(&model) && asked.settings.epochs.is_none()
 }
 
 /// Searches, and trains what was found.

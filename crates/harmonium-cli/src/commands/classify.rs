@@ -36,6 +36,7 @@ pub(crate) fn run(args: &ClassifyArgs, common: &Common) -> Result<(), Failure> {
     model.class_names()?;
     let asked = load::Asked {
         data: Some(&args.data),
+        given: &[],
         reading: &args.reading,
         labelling: Labelling::Whatever,
         labels: args.labels.as_deref(),

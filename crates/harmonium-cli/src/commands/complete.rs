@@ -7,8 +7,10 @@ use crate::output::{self, Kind};
 use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::Model;
-use harmonium::model::{Completed, Completing, Filling, Found};
+use harmonium::evaluation::log_partition::Bracket;
+use harmonium::model::{Completed, Completing, Filling, Found, Observed};
 use harmonium::progress::Listener;
+use harmonium::random::Stream;
 use ndarray::{Array2, Axis};
 use serde_json::json;
 
@@ -34,14 +36,19 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let asked = load::Asked {
-        data: args.data.as_deref().or(args.given.as_deref()),
+        data: args.data.as_deref(),
+        given: &args.given,
         reading: &args.reading,
         labelling: Labelling::AsRead,
         labels: args.labels.as_deref(),
         mask: args.mask.as_deref(),
         known: &args.known,
     };
-    let rows = load::rows(&model, &asked, &mut terminal)?;
+    let whole = load::rows(&model, &asked, &mut terminal)?;
+    let rows = match &args.hide {
+        Some(part) => load::hidden(&model, whole.clone(), part)?,
+        None => whole.clone(),
+    };
     let completing = Completing {
         method: method(args)?,
         sweeps: args.sweeps,
@@ -53,7 +60,14 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");
     }
-    if let Some(n) = args.alternatives {
+    let picture = args.hide.is_some() && Kind::of(&args.output.out)? == Kind::Png;
+    if picture {
+        inpainted(args, &model, (&whole, &rows), &completed, &mut terminal)?;
+    } else if let Some(name) = &args.of {
+        let drawn = args.alternatives.map(|n| alternatives(&completed, n));
+        let values = drawn.as_ref().unwrap_or(&completed.values);
+        output::write_modality(&args.output, &model, (name, args.top), values)?;
+    } else if let Some(n) = args.alternatives {
         let drawn = alternatives(&completed, n);
         output::write_filled(&args.output, &model, &rows, &drawn)?;
     } else {
@@ -67,12 +81,31 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         let sweeps = 4 * completed.sweeps;
         render::warn(&format!("{text}; `--sweeps {sweeps}` or `--method exact` may help"));
     }
+    let score = match &args.hide {
+        Some(_) if !args.no_score => {
+            let score = model.score_given(&whole.data, &rows.data, common.seed(), &mut terminal)?;
+            if score.bracket == Bracket::Unsettled {
+                render::warn("the interval of the conditional log-likelihood has not settled");
+            }
+            Some(score)
+        }
+        _ => None,
+    };
     let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
     let error = completed.largest_error();
     let classes = &completed.classes;
     if common.json {
         let mut value = completed.to_json();
         value["out"] = json!(out);
+        if let (Some(name), Some(top)) = (&args.of, args.top) {
+            let own = model.only(completed.values.view(), name)?;
+            let modality = model.modality(name)?;
+            let rows: Vec<_> = own.rows().into_iter().map(|row| modality.top(row, top)).collect();
+            value["top"] = json!(rows);
+        }
+        if let Some(score) = &score {
+            value["conditional"] = score.to_json();
+        }
         return render::json(&value);
     }
     if let Some(classes) = classes {
@@ -87,16 +120,52 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         _ if error.is_nan() => "with an error that is not known".to_owned(),
         _ => format!("with standard errors of at most {error:.2}"),
     };
-    if let Some(n_each) = args.alternatives {
+    let score =
+        score.map_or(String::new(), |score| format!("\n{}", render::conditional::text(&score)));
+    if let (Some(n_each), Some((method, verdict))) = (args.alternatives, completed.drawn_by) {
+        let how = method.name();
+        let place = if picture { "" } else { ", a row for each after the other" };
         return render::result(&format!(
-            "{missing} missing units of {n} rows drawn {n_each} times in `{out}`, a row for each after the other"
+            "{missing} missing units of {n} rows drawn {n_each} times ({how}: {verdict}) in `{out}`{place}{score}"
         ));
     }
     let what =
         if model.codebook().is_some() { "what is most probable" } else { "their probabilities" };
     render::result(&format!(
-        "{missing} missing units of {n} rows filled with {what}, {how}, in `{out}`"
+        "{missing} missing units of {n} rows filled with {what}, {how}, in `{out}`{score}"
     ))
+}
+
+/// Pictures of a mosaic at most.
+const MOST_PICTURES: usize = 100;
+
+/// Draws original, hidden, completed and alternatives of each picture in a row.
+fn inpainted(
+    args: &CompleteArgs,
+    model: &Model,
+    (whole, rows): (&Observed, &Observed),
+    completed: &Completed,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let n = completed.values.nrows();
+    if n > MOST_PICTURES {
+        terminal.note(&format!("the mosaic shows the first {MOST_PICTURES} of {n} pictures"));
+    }
+    let originals = whole.data.to_array(Stream::new(0));
+    let hidden = rows.data.to_array(Stream::new(0));
+    let n_alternatives = args.alternatives.unwrap_or(0);
+    let drawn = alternatives(completed, n_alternatives);
+    let mut tiles = Vec::new();
+    for row in 0..n.min(MOST_PICTURES) {
+        tiles.extend([originals.row(row), hidden.row(row)]);
+        tiles.push(completed.values.row(row));
+        tiles.extend((row * n_alternatives..(row + 1) * n_alternatives).map(|k| drawn.row(k)));
+    }
+    let width = completed.values.ncols().min(originals.ncols());
+    let tiles: Vec<Vec<f64>> =
+        tiles.into_iter().map(|tile| tile.iter().take(width).copied().collect()).collect();
+    let image = load::image_of(model, &whole.data)?;
+    output::write_mosaic(&args.output.out, args.output.force, &tiles, image, 3 + n_alternatives)
 }
 
 /// Samples that an interval of a number takes.

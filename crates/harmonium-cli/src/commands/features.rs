@@ -16,7 +16,8 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let asked = load::Asked {
-        data: args.data.as_deref().or(args.given.as_deref()),
+        data: args.data.as_deref(),
+        given: &args.given,
         reading: &args.reading,
         labelling: Labelling::Without,
         labels: None,
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &FeaturesArgs, common: &Common) -> Result<(), Failure> {
         known: &args.known,
     };
     let data = load::rows(&model, &asked, &mut terminal)?.data;
-    let extracting = Extracting { layer: args.layer.clone(), arithmetic: common.arithmetic() };
+    let (layer, of) = (args.layer.clone(), args.of.clone());
+    let extracting = Extracting { layer, of, arithmetic: common.arithmetic() };
     let found = model.features_with(&data, &extracting, &mut terminal)?;
     if found.unconverged > 0 {
         let n = found.unconverged;

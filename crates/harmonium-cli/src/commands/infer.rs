@@ -90,6 +90,7 @@ fn row(
 ) -> Result<Observed, Failure> {
     let asked = load::Asked {
         data: Some(spec),
+        given: &[],
         reading: &args.reading,
         labelling: Labelling::AsRead,
         labels: None,

@@ -13,6 +13,7 @@ pub(crate) mod infer;
 pub(crate) mod inspect;
 pub(crate) mod logz;
 pub(crate) mod report;
+pub(crate) mod retrieve;
 pub(crate) mod sample;
 pub(crate) mod score;
 pub(crate) mod train;

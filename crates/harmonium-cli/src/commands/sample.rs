@@ -18,11 +18,12 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let rows = match (&args.given, args.known.known.is_empty()) {
-        (None, true) => None,
-        (given, _) => {
+    let rows = match (args.given.is_empty(), args.known.known.is_empty()) {
+        (true, true) => None,
+        _ => {
             let asked = load::Asked {
-                data: given.as_deref(),
+                data: None,
+                given: &args.given,
                 reading: &args.reading,
                 labelling: Labelling::AsRead,
                 labels: None,
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     };
     let drawing = Drawing {
         // One sample for each row that is given.
-        n: if args.given.is_some() { 1 } else { args.n },
+        n: if args.given.is_empty() { args.n } else { 1 },
         method: method(args)?,
         sweeps: args.sweeps,
         seed: common.seed(),
@@ -47,7 +48,11 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
         (None, None) => model.freely(),
     };
     let drawn = given.draw(&drawing, &mut terminal)?;
-    match rows.filter(|_| args.given.is_some()) {
+    match rows.filter(|_| !args.given.is_empty()) {
+        _ if args.of.is_some() => {
+            let name = args.of.as_deref().unwrap_or_default();
+            output::write_modality(&args.output, &model, (name, args.top), &drawn.values)?;
+        }
         Some(rows) => output::write_filled(&args.output, &model, &rows, &drawn.values)?,
         None if args.means => output::write_means(&args.output, &model, &drawn.values)?,
         None => output::write_samples(&args.output, &model, &drawn.values)?,

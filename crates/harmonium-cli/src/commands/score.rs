@@ -14,8 +14,9 @@ use harmonium::evaluation::likelihood::Estimate;
 use harmonium::evaluation::log_partition::{Bracket, LogPartition};
 use harmonium::evaluation::row_sums::How;
 use harmonium::model::{Anomalies, Behind, Scoring, Visits};
-use harmonium::{Method, Model, Score};
+use harmonium::{Dataset, Method, Model, Score};
 use ndarray::Array2;
+use serde_json::json;
 
 pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     if let Some(out) = &args.out {
@@ -25,7 +26,8 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
     let asked = load::Asked {
-        data: args.data.as_deref().or(args.given.as_deref()),
+        data: args.data.as_deref(),
+        given: &args.given,
         reading: &args.reading,
         labelling: Labelling::AsRead,
         labels: args.labels.as_deref(),
@@ -33,6 +35,9 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         known: &args.known,
     };
     let data = load::rows(&model, &asked, &mut terminal)?.data;
+    if let Some(name) = &args.of {
+        return conditional(args, common, &model, (&data, name), terminal);
+    }
     let scoring = Scoring {
         method: method(&args.method),
         annealing: logz::settings(&args.annealing, common),
@@ -85,6 +90,32 @@ fn tell_anomalies(
         render::result(&found.in_words())?;
     }
     written
+}
+
+/// The score of one modality given the others.
+fn conditional(
+    args: &ScoreArgs,
+    common: &Common,
+    model: &Model,
+    (data, name): (&Dataset, &str),
+    mut terminal: Terminal,
+) -> Result<(), Failure> {
+    let known = model.without_modality(data, name)?;
+    let score = model.score_given(data, &known, common.seed(), &mut terminal)?;
+    drop(terminal);
+    if score.bracket == Bracket::Unsettled {
+        render::warn("the interval of the conditional log-likelihood has not settled");
+    }
+    if let Some(out) = &args.out {
+        let rows = Array2::from_shape_fn((score.rows.len(), 1), |(row, _)| score.rows[row]);
+        output::write_columns(out, args.force, model, &rows, &["log_likelihood".to_owned()])?;
+    }
+    if common.json {
+        let mut value = score.to_json();
+        value["of"] = json!(name);
+        return render::json(&value);
+    }
+    render::result(&format!("{name}: {}", render::conditional::text(&score)))
 }
 
 /// Says on stderr why an interval is not settled, and what would help.

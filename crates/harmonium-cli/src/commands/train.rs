@@ -5,10 +5,10 @@ use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
 use crate::inputs::Validation;
-use crate::load;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
+use crate::{load, modalities};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
 use harmonium::model::{
@@ -188,6 +188,14 @@ fn with_validation(
 
 /// Opens the data as it was asked for, with its labels and their fingerprint.
 fn open(asked: &mut Asked, terminal: &mut Terminal) -> Result<(Opened, Option<u64>), Failure> {
+    if !asked.settings.modality.is_empty() {
+        let (settings, reading) = (&asked.settings, &asked.flags);
+        let key = settings.key.as_deref();
+        return Ok((
+            modalities::sources(&settings.modality, reading, (key, None), terminal)?,
+            None,
+        ));
+    }
     let Some(spec) = asked.data.clone() else {
         return Err(Failure::new(
             "no data was given",
@@ -239,7 +247,14 @@ fn validation(
 ) -> Result<Option<Validation>, Failure> {
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
     let labels = asked.settings.valid_labels.as_deref();
-    let valid = Validation::open(spec, labels, (opened, &asked.reading), terminal)?;
+    let valid = if asked.settings.modality.is_empty() {
+        Validation::open(spec, labels, (opened, &asked.reading), terminal)?
+    } else {
+        let (settings, reading) = (&asked.settings, &asked.flags);
+        let chosen = (settings.key.as_deref(), Some(spec.as_str()));
+        let opened = modalities::sources(&settings.modality, reading, chosen, terminal)?;
+        Validation { opened, labels: None }
+    };
     if opened.dataset.labels().is_some() && valid.opened.dataset.labels().is_none() {
         terminal.note(
             "the validation rows have no labels: they are summed out, so that its scores are those of the \
@@ -286,8 +301,8 @@ impl Prepared {
 
     fn recording(&self, training: &Training<'_>) -> Result<Recording<'_>, Failure> {
         let mut reading = self.inputs.data.reading.clone();
-        // Another file has its own variables.
-        reading.variable = None;
+        // Another file has its own variables and rows.
+        (reading.variable, reading.rows, reading.names) = (None, None, None);
         let hash = format!("{:016x}", self.inputs.data.about.content_hash);
         let about = About {
             seed: self.plan.seed,

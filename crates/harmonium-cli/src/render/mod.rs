@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod columns;
+pub(crate) mod conditional;
 pub(crate) mod idle;
 pub(crate) mod picture;
 pub(crate) mod progress;

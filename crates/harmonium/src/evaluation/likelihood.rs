@@ -101,32 +101,53 @@ impl Estimate {
     }
 }
 
+/// The mean of sums of rows, with both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The mean is above it, with a margin of 97.5 %.
+    pub(crate) lower: f64,
+    /// And below it.
+    pub(crate) upper: f64,
+    /// Standard error of the mean, from those of the rows.
+    pub(crate) std_error: f64,
+    /// The mean of the variational bounds.
+    pub(crate) bound: f64,
+}
+
+impl Ends {
+    /// Of sums, each with its weight.
+    pub(crate) fn of(sums: &Sums, weights: &[f64]) -> Self {
+        let total: f64 = weights.iter().sum();
+        let mean = |values: &[f64]| weighted_mean(values, weights).0;
+        // Rows are independent, so their errors hardly add up.
+        let error = |side: usize| {
+            let weighted = sums.std_errors.iter().zip(weights).map(|(e, w)| (w * e[side]).powi(2));
+            weighted.sum::<f64>().sqrt() / total
+        };
+        let bound = mean(&sums.bounds);
+        let lower = (mean(&sums.lower) - MARGIN * error(1)).max(bound);
+        // Where the way back ends below the way there, the way there is nearer.
+        let upper =
+            (mean(&sums.upper) + MARGIN * error(2)).max(mean(&sums.lower) + MARGIN * error(1));
+        Self { lower, upper, std_error: error(0), bound }
+    }
+}
+
 /// Puts the sums of the rows, each with its weight, and $\ln Z$ together.
 pub fn estimate(sums: &Sums, weights: &[f64], log_z: &LogPartition) -> Estimate {
-    let total: f64 = weights.iter().sum();
-    let mean = |values: &[f64]| weighted_mean(values, weights).0;
-    // Rows are independent, so their errors hardly add up.
-    let error = |side: usize| {
-        let weighted = sums.std_errors.iter().zip(weights).map(|(e, w)| (w * e[side]).powi(2));
-        weighted.sum::<f64>().sqrt() / total
-    };
-    let bound = mean(&sums.bounds);
+    let ends = Ends::of(sums, weights);
     let rows: Vec<f64> = sums.rows.iter().map(|r| r - log_z.log_z).collect();
     let (middle, data_std_error) = weighted_mean(&rows, weights);
-    let lower = (mean(&sums.lower) - MARGIN * error(1)).max(bound) - log_z.upper;
-    // Where the way back ends below the way there, the way there is nearer.
-    let above = (mean(&sums.upper) + MARGIN * error(2)).max(mean(&sums.lower) + MARGIN * error(1));
-    let upper = above - log_z.lower;
     Estimate {
         mean: middle,
-        std_error: error(0).hypot(log_z.std_error),
+        std_error: ends.std_error.hypot(log_z.std_error),
         data_std_error,
-        lower: lower.min(middle),
-        upper: upper.max(middle),
+        lower: (ends.lower - log_z.upper).min(middle),
+        upper: (ends.upper - log_z.lower).max(middle),
         bracket: sums.bracket().and(log_z.bracket),
         row_doubts: sums.doubts(),
-        bound: bound - log_z.log_z,
-        bound_lower: bound - log_z.upper,
+        bound: ends.bound - log_z.log_z,
+        bound_lower: ends.bound - log_z.upper,
         n: rows.len(),
         rows,
     }

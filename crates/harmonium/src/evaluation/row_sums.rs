@@ -20,6 +20,7 @@ use crate::sampling::{
     Clamp, Collapsed, MeanField, Sampler, Tempering, Variates, independent, posterior_factorises,
 };
 use harmonium_kernels::random::Stream;
+use rayon::prelude::*;
 
 /// Rows of chains that are led together: bounds the memory.
 const TOGETHER: usize = 1024;
@@ -314,17 +315,20 @@ fn annealed_by_rest(
     work: &RowWork,
 ) -> Result<Sums, Error> {
     let (machine, free) = (sampler.machine(), Clamp::none());
-    let mut sums = Sums { bounds, ..Sums::none() };
-    for row in 0..means.n_rows() {
+    let of_row = |row: usize| {
         let Some(rest) = machine.rest(clamp, means, row)? else {
             let log = -machine.energy_of_row(means, row);
-            sums.add_rows(Sums::exactly(vec![log], Vec::new()));
-            continue;
+            return Ok(Sums::exactly(vec![log], Vec::new()));
         };
         let means = rest.state(means, row)?;
         let sampler = Sampler::new(rest.machine, sampler.arithmetic());
-        let of_row = annealed(&sampler, &free, &means, Vec::new(), first + row, work)?;
-        sums.add_rows(of_row);
+        annealed(&sampler, &free, &means, Vec::new(), first + row, work)
+    };
+    // Rows are small and many: each on a thread of its own, their order kept.
+    let found: Vec<Result<Sums, Error>> = (0..means.n_rows()).into_par_iter().map(of_row).collect();
+    let mut sums = Sums { bounds, ..Sums::none() };
+    for of_row in found {
+        sums.add_rows(of_row?);
     }
     Ok(Sums { how: How::Annealed, ..sums })
 }

@@ -9,7 +9,7 @@
 use super::averages::{Averages, ERROR_SOUGHT, Wanted, average};
 use super::classify::{ClassMethod, Classifying};
 use super::given::Given;
-use super::sample::{Found, array};
+use super::sample::{Drawing, Found, Sampling, array};
 use super::{arithmetic, pieces, visible_entries};
 use crate::engine::Arithmetic;
 use crate::error::Error;
@@ -30,6 +30,9 @@ use serde::{Deserialize, Serialize};
 const ROWS: usize = 512;
 /// Rows that differ up to which each is asked what it would take.
 const MOST_LOOKED_AT: usize = 1000;
+
+/// Rows up to which samples are tempered where plain chains stick.
+const MOST_TEMPERED: usize = 16;
 
 /// How means are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,8 +88,11 @@ pub struct Completed {
     /// known. A value ± 1.96 of it holds the exact mean in 95 % of the cases.
     pub errors: Array2<f64>,
     /// The same rows with their missing values drawn, as many for each row as were asked for, one row after the
-    /// other. They are those of the chains behind the means, or independent where the means are exact.
+    /// other: independent where the means are exact, those of the chains behind the means, or of parallel
+    /// tempering where these chains stick and the rows are few.
     pub draws: Array2<f64>,
+    /// How they were drawn, and whether that can be trusted.
+    pub drawn_by: Option<(Found, Verdict)>,
     /// Units that were missing.
     pub n_missing: usize,
     /// What the classes are called whose probabilities stand behind the columns of the data, where nothing
@@ -227,6 +233,7 @@ impl Model {
             values: array(n_rows, n_columns, values),
             errors: all_errors,
             draws: Array2::zeros((0, n_columns)),
+            drawn_by: None,
             n_missing: n_rows,
             classes: Some(found.classes),
             method,
@@ -292,7 +299,32 @@ impl Given<'_> {
             set[1..].iter().for_each(|&row| rows.copy(set[0], row));
         }
         let n_missing = (0..held.n_rows()).map(|row| missing(machine, &clamp, row)).sum();
-        Ok(rows.completed(n_missing, found.as_ref()))
+        let completed = rows.completed(n_missing, found.as_ref());
+        if completing.draws == 0 {
+            return Ok(completed);
+        }
+        self.with_free_draws(completed, completing, listener)
+    }
+
+    /// Where the chains behind samples stick and the rows are few, samples of parallel tempering in their place.
+    fn with_free_draws(
+        &self,
+        mut completed: Completed,
+        completing: &Completing,
+        listener: &mut dyn Listener,
+    ) -> Result<Completed, Error> {
+        completed.drawn_by = Some((completed.method, completed.verdict));
+        let unasked = completing.method == Filling::Auto && completing.sweeps.is_none();
+        let sticks = unasked && completed.verdict == Verdict::NotMixed;
+        if sticks && self.n_rows() <= MOST_TEMPERED {
+            let Completing { seed, arithmetic, draws: n, .. } = *completing;
+            let method = Sampling::Tempered;
+            let drawing = Drawing { n, method, seed, arithmetic, ..Drawing::default() };
+            let drawn = self.draw(&drawing, listener)?;
+            completed.drawn_by = Some((drawn.method, drawn.trust.verdict));
+            completed.draws = drawn.values;
+        }
+        Ok(completed)
     }
 }
 
@@ -391,6 +423,7 @@ impl Rows {
             values: self.values,
             errors: self.errors,
             draws: self.draws,
+            drawn_by: None,
             n_missing,
             classes: None,
             method: if averages.is_some() { Found::Gibbs } else { Found::Exact },

@@ -7,7 +7,7 @@ use super::{arithmetic, pieces};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::machine::{Batch, LayerId, Role};
-use crate::models::{Body, Dbn};
+use crate::models::{Body, Dbn, modality_of};
 use crate::network::{NetworkRows, hidden_values};
 use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
@@ -25,6 +25,8 @@ const ROWS: usize = 512;
 pub struct Extracting {
     /// The hidden layer; all of them side by side unless given.
     pub layer: Option<String>,
+    /// The modality whose own hidden layers are taken, or `joint`; those of all unless given.
+    pub of: Option<String>,
     /// The arithmetic; by default single precision.
     pub arithmetic: Option<Arithmetic>,
 }
@@ -61,7 +63,7 @@ impl Model {
         extracting: &Extracting,
         listener: &mut dyn Listener,
     ) -> Result<Features, Error> {
-        let layers = self.hidden_layers(extracting.layer.as_deref())?;
+        let layers = self.hidden_layers(extracting)?;
         let arithmetic = arithmetic(extracting.arithmetic, Arithmetic::F32);
         let hidden = self.body.hidden();
         let n_columns = layers.iter().map(|&l| hidden[l].len).sum();
@@ -103,12 +105,15 @@ impl Model {
     }
 
     /// The places of the hidden layers named among all of them.
-    fn hidden_layers(&self, name: Option<&str>) -> Result<Vec<usize>, Error> {
+    fn hidden_layers(&self, extracting: &Extracting) -> Result<Vec<usize>, Error> {
+        let (layer, of) = (extracting.layer.as_deref(), extracting.of.as_deref());
         let names: Vec<&str> = self.body.hidden().iter().map(|l| l.name).collect();
-        let all = (0..names.len()).filter(|&l| name.is_none_or(|name| names[l] == name));
-        let chosen: Vec<usize> = all.collect();
+        let wanted = |name: &str| {
+            layer.is_none_or(|layer| name == layer) && of.is_none_or(|of| modality_of(name) == of)
+        };
+        let chosen: Vec<usize> = (0..names.len()).filter(|&l| wanted(names[l])).collect();
         if chosen.is_empty() {
-            let name = name.unwrap_or_default().to_owned();
+            let name = layer.or(of).unwrap_or_default().to_owned();
             return Err(Error::NoHidden { name, layers: names.join(", ") });
         }
         Ok(chosen)

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::evaluation::tracking::Watch;
 use crate::machine::{Layer, Machine, Role};
 use crate::models::{
-    Above, Lateral, MOST_COUPLED_COLUMNS, coupled_columns, over, with_coupled_columns, with_labels,
+    Above, Lateral, MOST_COUPLED_COLUMNS, MultimodalDbm, coupled_columns, over,
+    with_coupled_columns, with_labels,
 };
 use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
@@ -24,10 +25,22 @@ use std::fmt;
 
 /// The learning rate of the refinement of a deep belief network, before decay.
 const REFINE_RATE: f64 = 0.001;
+/// Passes over the data for each layer of the pathways of several modalities, before all are trained together.
+const PATHWAY_EPOCHS: u64 = 20;
 /// The word for sweeps that follow what a guard advises.
 pub(super) const AUTO: &str = "auto";
 /// Settings that name files or depend on the clock: no part of what a model was asked.
-const NOT_REMEMBERED: [&str; 5] = ["data", "valid", "labels", "valid-labels", "checkpoint-seconds"];
+const NOT_REMEMBERED: [&str; 9] = [
+    "data",
+    "valid",
+    "labels",
+    "valid-labels",
+    "checkpoint-seconds",
+    "modality",
+    "reading-of",
+    "rows",
+    "names",
+];
 
 /// The models that can be trained, by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -42,6 +55,8 @@ pub enum Family {
     Dbm,
     /// A deep belief network.
     Dbn,
+    /// A multimodal deep Boltzmann machine.
+    Multimodal,
 }
 
 impl fmt::Display for Family {
@@ -51,6 +66,7 @@ impl fmt::Display for Family {
             Self::Bm => "bm",
             Self::Dbm => "dbm",
             Self::Dbn => "dbn",
+            Self::Multimodal => "multimodal",
         })
     }
 }
@@ -167,6 +183,9 @@ impl Request {
         visible: Vec<Layer>,
         n_classes: usize,
     ) -> Result<Blueprint, Error> {
+        if model == Family::Multimodal {
+            return self.multimodal(visible);
+        }
         let hidden: Vec<usize> = self.setting("hidden")?.unwrap_or_default();
         let above = match model {
             Family::Dbn if hidden.len() < 2 => {
@@ -183,12 +202,26 @@ impl Request {
                 let expected = "a number of hidden units for each layer";
                 return Err(Error::Hidden { model: "a dbm", expected, found: hidden });
             }
-            Family::Dbm => Above::Dbm(&hidden),
+            Family::Dbm | Family::Multimodal => Above::Dbm(&hidden),
         };
         let machine = over(visible, above)?;
         let machine = if model == Family::Rbm { self.coupled(machine)? } else { machine };
         let machine = if n_classes > 0 { with_labels(&machine, n_classes)? } else { machine };
         Ok(Blueprint::Machine(machine))
+    }
+
+    /// Pathways of the modalities that the layers are named after, which meet in a joint layer: `pathway` is a list of
+    /// `NAME=N,…`, `joint` a number of units.
+    fn multimodal(&self, visible: Vec<Layer>) -> Result<Blueprint, Error> {
+        let joint: Option<usize> = self.setting("joint")?;
+        let joint = joint.ok_or(Error::Setting {
+            name: "joint",
+            value: "not given".into(),
+            range: "a number of hidden units in which the modalities meet",
+        })?;
+        let pathways: Vec<String> = self.setting("pathway")?.unwrap_or_default();
+        let hidden: Vec<_> = pathways.iter().map(|p| pathway(p)).collect::<Result<_, _>>()?;
+        Ok(Blueprint::from(MultimodalDbm::over(visible, &hidden, joint)?))
     }
 
     /// An RBM with its real columns coupled with each other, unless that is not wanted.
@@ -252,7 +285,11 @@ impl Request {
     ///
     /// If a setting is of the wrong type or out of range.
     pub fn plan(&self, blueprint: &Blueprint) -> Result<Plan, Error> {
-        self.over(blueprint.suited_plan()?)
+        let mut plan = blueprint.suited_plan()?;
+        if self.given.contains_key("joint") {
+            plan.pretrain_epochs = PATHWAY_EPOCHS;
+        }
+        self.over(plan)
     }
 
     /// What was asked, over a plan.
@@ -430,8 +467,9 @@ impl Request {
             metrics.push(Box::new(LabelMonitor::new(data, sources.valid)?));
         }
         let training = Training { blueprint, data, plan, refinement };
-        // Another file has its own variables.
-        let reading = Reading { variable: None, ..sources.reading.clone() };
+        // Another file has its own variables and rows.
+        let reading =
+            Reading { variable: None, rows: None, names: None, ..sources.reading.clone() };
         let hash = hash.map(|(_, hash)| hash.clone()).unwrap_or_default();
         let recording = Recording {
             about: About {
@@ -450,6 +488,20 @@ impl Request {
         };
         Ok(Prepared { training, recording, configuration })
     }
+}
+
+/// The hidden layers of a modality, `NAME=N,…`.
+fn pathway(text: &str) -> Result<(String, Vec<usize>), Error> {
+    let read = || {
+        let (name, sizes) = text.split_once('=')?;
+        let sizes: Option<Vec<usize>> = sizes.split(',').map(|n| n.trim().parse().ok()).collect();
+        Some((name.trim().to_owned(), sizes?))
+    };
+    read().ok_or_else(|| Error::Setting {
+        name: "hidden",
+        value: format!("`{text}`"),
+        range: "NAME=N,… for each modality: the numbers of hidden units of its layers, from below",
+    })
 }
 
 /// The one number of hidden units.

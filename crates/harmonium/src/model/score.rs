@@ -490,7 +490,7 @@ impl Model {
 }
 
 /// The weight of each row.
-fn weights(data: &Dataset) -> Vec<f64> {
+pub(super) fn weights(data: &Dataset) -> Vec<f64> {
     (0..data.n_rows()).map(|row| data.weight(row)).collect()
 }
 

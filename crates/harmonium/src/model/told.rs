@@ -1,6 +1,6 @@
 //! Results as JSON: the keys that every face shares.
 
-use super::{Behind, Classified, Completed, Drawn, Method, Score};
+use super::{Behind, Classified, Completed, Conditional, Drawn, Method, Score};
 use crate::evaluation::log_partition::LogPartition;
 use crate::evaluation::row_sums::How;
 use serde_json::{Value, json};
@@ -41,6 +41,42 @@ impl Completed {
         });
         if let Some(classes) = &self.classes {
             value["classes"] = json!(classes);
+        }
+        if let Some((method, verdict)) = self.drawn_by {
+            value["alternatives"] = json!({ "method": method.name(), "verdict": verdict });
+        }
+        value
+    }
+}
+
+impl Conditional {
+    /// The score, its interval, its baseline, by row and by cell.
+    pub fn to_json(&self) -> Value {
+        let (baseline, reason) = match self.baseline {
+            Ok(baseline) => (Some(baseline), None),
+            Err(why) => (None, Some(why)),
+        };
+        let mut value = json!({
+            "log_likelihood": self.mean,
+            "std_error": self.std_error,
+            "data_std_error": self.data_std_error,
+            "lower": self.lower,
+            "upper": self.upper,
+            "bracket": self.bracket,
+            "method": self.method(),
+            "n": self.rows.len(),
+            "cells": self.n_asked,
+            "per_cell": self.per_cell(),
+            "per_cell_lower": self.in_cells(self.lower),
+            "per_cell_upper": self.in_cells(self.upper),
+            "baseline": baseline,
+            "per_cell_baseline": baseline.map(|b| self.in_cells(b)),
+        });
+        if let Some(why) = reason {
+            value["baseline_reason"] = json!(why);
+        }
+        if !self.doubts.is_empty() {
+            value["doubts"] = json!(self.doubts);
         }
         value
     }

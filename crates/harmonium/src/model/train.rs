@@ -100,6 +100,7 @@ impl<'d> Training<'d> {
             spread: Spread::of(&layers, &feed),
             classes: labels.map(Labels::class_names).unwrap_or_default(),
             codebook: self.data.book().cloned(),
+            modalities: self.data.modalities().to_vec(),
             ..Memory::default()
         })
     }

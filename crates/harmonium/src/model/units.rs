@@ -19,6 +19,9 @@ pub fn fitting_layers(
     asked: Option<Visible>,
     states: Option<usize>,
 ) -> Result<Vec<Layer>, Error> {
+    if !data.modalities().is_empty() {
+        return layers_of_modalities(data, states);
+    }
     let Some(book) = data.book() else {
         let units = fitting_units(data, asked, states)?;
         return Ok(vec![Layer::new("visible", Role::Visible, units, data.n_columns())?]);
@@ -86,6 +89,23 @@ pub fn groups_note(data: &Dataset) -> Option<String> {
         first.start,
         first.end - 1
     ))
+}
+
+/// The layers of each of several sources, called as it is; those of a table of columns have the name of the source and a
+/// point before their own.
+fn layers_of_modalities(data: &Dataset, states: Option<usize>) -> Result<Vec<Layer>, Error> {
+    let mut layers = Vec::new();
+    for modality in data.modalities() {
+        let own = fitting_layers(&data.of_modality(modality)?, modality.visible, states)?;
+        let name = &modality.name;
+        let one = own.len() == 1;
+        let called = |l: Layer| {
+            let name = if one { name.clone() } else { format!("{name}.{}", l.name) };
+            Layer { name, ..l }
+        };
+        layers.extend(own.into_iter().map(called));
+    }
+    Ok(layers)
 }
 
 /// The visible units that fit a data set: the kind asked for, or the one that its values suggest.

@@ -32,7 +32,7 @@ pub use dbm::Dbm;
 pub use dbn::{Dbn, Directed};
 pub use ising::{LONGEST_SIDE, MOST_SITES, MOST_SPINS, curie_weiss, ising, ising_torus, potts};
 pub use labels::with_labels;
-pub use multimodal::{MultimodalDbm, Pathway};
+pub use multimodal::{MultimodalDbm, Pathway, modality_of};
 pub use network::{Activation, Dense, Loss, Network, OUTPUT, Posterior, Target};
 pub use over::{Above, over};
 pub use rbm::Rbm;

@@ -46,6 +46,60 @@ impl MultimodalDbm {
         Self::try_from(Machine::new(layers, couplings)?)
     }
 
+    /// The same over visible layers that are there: those of one modality are called as it is, or begin with its name and a
+    /// point, as a table of mixed columns has one for each kind. `hidden` are the layers above each modality, by its name; a
+    /// modality without any meets the joint layer itself.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than two modalities, hidden layers are named for one that is not there, a layer is empty, or memory
+    /// ends.
+    pub fn over(
+        visible: Vec<Layer>,
+        hidden: &[(String, Vec<usize>)],
+        n_joint: usize,
+    ) -> Result<Self, Error> {
+        let mut names: Vec<String> = Vec::new();
+        for layer in &visible {
+            let name = modality_of(&layer.name);
+            if names.iter().all(|n| n != name) {
+                names.push(name.to_owned());
+            }
+        }
+        if let Some((name, _)) = hidden.iter().find(|(name, _)| !names.contains(name)) {
+            return Err(Error::NoModality { name: name.clone(), modalities: names.join(", ") });
+        }
+        let (mut layers, mut pairs, mut tops) = (Vec::new(), Vec::new(), Vec::new());
+        for name in &names {
+            let own = visible.iter().filter(|layer| modality_of(&layer.name) == name);
+            let mut ends: Vec<usize> = Vec::new();
+            for layer in own {
+                ends.push(layers.len());
+                layers.push(layer.clone());
+            }
+            let sizes = hidden.iter().find(|(of, _)| of == name).map_or(&[][..], |(_, n)| n);
+            for (i, &n) in sizes.iter().enumerate() {
+                let name = format!("{name}.hidden{}", i + 1);
+                pairs.extend(ends.iter().map(|&end| (end, layers.len())));
+                ends = vec![layers.len()];
+                layers.push(Layer::new(name, Role::Hidden, Units::Binary, n)?);
+            }
+            tops.extend(ends);
+        }
+        layers.push(Layer::new("joint", Role::Hidden, Units::Binary, n_joint)?);
+        pairs.extend(tops.into_iter().map(|top| (top, layers.len() - 1)));
+        let couplings =
+            pairs.iter().map(|&(a, b)| coupling(&layers, a, b)).collect::<Result<_, _>>()?;
+        if names.len() < 2 {
+            return Err(Error::Topology {
+                model: "a multimodal DBM",
+                expected: "at least two modalities",
+                found: format!("found {}: {}", names.len(), names.join(", ")),
+            });
+        }
+        Self::try_from(Machine::new(layers, couplings)?)
+    }
+
     /// The machine underneath.
     pub fn machine(&self) -> &Machine {
         &self.0
@@ -79,6 +133,11 @@ impl TryFrom<Machine> for MultimodalDbm {
             found: described(&machine),
         })
     }
+}
+
+/// The modality that a layer belongs to, by its name.
+pub fn modality_of(layer: &str) -> &str {
+    layer.split('.').next().unwrap_or(layer)
 }
 
 fn connected(machine: &Machine) -> bool {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::schema::Schema;
 use crate::spread::Spread;
 use harmonium_data::frame::Codebook;
-use harmonium_data::{Image, Reading};
+use harmonium_data::{Image, Modality, Reading};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,6 +38,9 @@ pub struct Memory {
     /// How the cells of a table became numbers, where it was a table of columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codebook: Option<Codebook>,
+    /// The sources that were learned together, if there were several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modalities: Vec<Modality>,
     /// The numbers that the units, layer after layer, had in the file of factors they were read from; empty if
     /// they stand in that order.
     #[serde(skip_serializing_if = "Vec::is_empty")]

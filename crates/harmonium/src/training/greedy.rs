@@ -40,7 +40,7 @@ use super::trainer::{Trainer, purpose};
 use crate::engine::Arithmetic;
 use crate::error::Error;
 use crate::estimators::Snapshot;
-use crate::machine::{Coupling, Layer, LayerId, Machine, Role, State};
+use crate::machine::{Batch, Coupling, Layer, LayerId, Machine, Role, State};
 use crate::models::Body;
 use crate::optim::{Progress, Schedule};
 use crate::sampling::{Clamp, Sampler};
@@ -351,19 +351,87 @@ impl Part {
         draw: Stream,
     ) -> Result<Cow<'d, Dataset>, Error> {
         let schema = Schema::of(machine, data)?;
-        let feed = Feed::new(machine, &schema, data)?.whole()?;
+        let feed = Feed::new(machine, &schema, data)?.filled_layers()?;
         let below = &self.layers[..self.layers.len() - 1];
+        let columns_of = |l: LayerId| {
+            let own = schema.layer(&machine.layer(l).name);
+            own.map_or(&[][..], |filling| filling.encoding.columns())
+        };
         if below.iter().all(|&l| machine.layer(l).role == Role::Visible) {
-            let own = |l: &LayerId| schema.layer(&machine.layer(*l).name);
-            let columns = below.iter().filter_map(own).flat_map(|f| f.encoding.columns());
-            // Otherwise the data has columns of other layers too.
-            if columns.map(ExactSizeIterator::len).sum::<usize>() == data.n_columns() {
+            let columns: Vec<_> = below.iter().flat_map(|&l| columns_of(l)).cloned().collect();
+            let n_columns: usize = columns.iter().map(ExactSizeIterator::len).sum();
+            if n_columns == data.n_columns() {
                 return Ok(Cow::Borrowed(data));
             }
+            // Otherwise the data has columns of other layers too; labels are carried.
+            if n_columns > 0 && below.iter().all(|&l| !columns_of(l).is_empty()) {
+                return self.with_something(machine, data.select_columns(&columns)).map(Cow::Owned);
+            }
         }
+        let mut parts: Option<Dataset> = None;
+        let mut add = |part: Dataset| -> Result<(), Error> {
+            parts = Some(match parts.take() {
+                None => part,
+                Some(before) => before.beside(part).map_err(|e| self.not_presented(machine, &e))?,
+            });
+            Ok(())
+        };
+        // Layers of the data stand there as they are; runs of the others are carried up together.
+        let mut start = 0;
+        while start < below.len() {
+            let own = columns_of(below[start]);
+            if !own.is_empty() {
+                let own = data.select_columns(own);
+                add(own.map_err(|e| self.not_presented(machine, &e))?)?;
+                start += 1;
+                continue;
+            }
+            let run = below[start..].iter().take_while(|&&l| columns_of(l).is_empty()).count();
+            add(self.carried(machine, done, &feed, &below[start..start + run], draw)?)?;
+            start += run;
+        }
+        let whole =
+            parts.ok_or_else(|| Error::Empty { what: "what a stage learns from".into() })?;
+        let weights = (0..data.n_rows()).map(|row| data.weight(row)).collect();
+        self.with_something(machine, whole.with_weights(weights)).map(Cow::Owned)
+    }
+
+    /// Those of the rows in which something is known.
+    fn with_something(
+        &self,
+        machine: &Machine,
+        data: Result<Dataset, harmonium_data::Error>,
+    ) -> Result<Dataset, Error> {
+        let chosen = data.and_then(|data| {
+            if !data.has_missing() {
+                return Ok(data);
+            }
+            let table = data.table();
+            let known = |&row: &usize| (0..table.n_columns()).any(|c| !table.is_missing(row, c));
+            let rows: Vec<usize> = (0..data.n_rows()).filter(known).collect();
+            if rows.len() == data.n_rows() { Ok(data) } else { data.select_rows(&rows) }
+        });
+        chosen.map_err(|e| self.not_presented(machine, &e))
+    }
+
+    fn not_presented(&self, machine: &Machine, error: &harmonium_data::Error) -> Error {
+        let layer = machine.layer(self.top()).name.clone();
+        Error::Presentation { layer, reason: error.to_string() }
+    }
+
+    /// The probabilities of the layers `run` of the stages below, from which each presentation is drawn anew. A layer of
+    /// which nothing below is known in a row is missing there.
+    fn carried(
+        &self,
+        machine: &Machine,
+        done: &[Self],
+        feed: &Feed<'_>,
+        run: &[LayerId],
+        draw: Stream,
+    ) -> Result<Dataset, Error> {
         let kept =
             |l: LayerId| machine.layer(l).units.bit_coordinates() == Some(BitCoordinates::PLAIN);
-        if let Some(&l) = below.iter().find(|&&l| !kept(l)) {
+        if let Some(&l) = run.iter().find(|&&l| !kept(l)) {
             let layer = machine.layer(l);
             return Err(Error::Topology {
                 model: "a stack for greedy pre-training",
@@ -371,35 +439,74 @@ impl Part {
                 found: format!("`{}` has {} units", layer.name, layer.units.name()),
             });
         }
-        let n_columns: usize = below.iter().map(|&l| machine.layer(l).len()).sum();
+        let n_rows = feed.data().n_rows();
+        let n_columns: usize = run.iter().map(|&l| machine.layer(l).len()).sum();
         let mut bytes = Vec::new();
-        let size = n_columns.saturating_mul(data.n_rows());
+        let size = n_columns.saturating_mul(n_rows);
         let too_much = |_| Error::Memory { what: "the data of a stage".into(), bytes: size as f64 };
         bytes.try_reserve_exact(size).map_err(too_much)?;
         let lay = |s: &Part| Sampler::with_copies(s.machine.clone(), Arithmetic::F32, &s.copies);
         let samplers: Vec<Sampler> = done.iter().map(lay).collect();
-        for start in (0..data.n_rows()).step_by(ROWS) {
-            let rows = start..(start + ROWS).min(data.n_rows());
-            let values = carried_up(machine, done, &samplers, below, &feed, rows.clone(), draw)?;
+        let under: Vec<Vec<LayerId>> = run.iter().map(|&l| data_under(machine, l)).collect();
+        let mut known = Vec::new();
+        for start in (0..n_rows).step_by(ROWS) {
+            let rows = start..(start + ROWS).min(n_rows);
+            let batch = feed.batch(rows.clone(), draw);
+            let values = carried_up(machine, done, &samplers, run, &batch, (rows.start, draw))?;
             for row in 0..rows.len() {
-                for &l in below {
+                for (&l, under) in run.iter().zip(&under) {
                     #[expect(
                         clippy::cast_possible_truncation,
                         clippy::cast_sign_loss,
                         reason = "probabilities times 255"
                     )]
                     bytes.extend(values.row(l, row).iter().map(|p| (255.0 * p).round() as u8));
+                    if feed.has_holes() {
+                        let holds = |&v: &LayerId| {
+                            (0..machine.layer(v).n_units()).any(|u| batch.clamp().holds(v, row, u))
+                        };
+                        let any = under.iter().any(holds);
+                        known.extend(std::iter::repeat_n(any, machine.layer(l).len()));
+                    }
                 }
             }
         }
-        let weights = (0..data.n_rows()).map(|row| data.weight(row)).collect();
-        let presented = Table::from_bytes(bytes, n_columns, u8::MAX)
-            .and_then(|table| Dataset::new(table, Binarize::Sample)?.with_weights(weights));
-        presented.map(Cow::Owned).map_err(|e| Error::Presentation {
-            layer: machine.layer(self.top()).name.clone(),
-            reason: e.to_string(),
-        })
+        let mut presented = Table::from_bytes(bytes, n_columns, u8::MAX)
+            .and_then(|table| Dataset::new(table, Binarize::Sample));
+        if feed.has_holes() {
+            let mask = ndarray::Array2::from_shape_vec((n_rows, n_columns), known);
+            let mask = mask.unwrap_or_default();
+            presented = presented.and_then(|data| data.with_mask(mask.view()));
+        }
+        presented.map_err(|e| self.not_presented(machine, &e))
     }
+}
+
+/// The visible layers that a layer is, or that stand below it.
+fn data_under(machine: &Machine, l: LayerId) -> Vec<LayerId> {
+    if machine.layer(l).role == Role::Visible {
+        return vec![l];
+    }
+    let hidden = |m: LayerId| machine.layer(m).role == Role::Hidden;
+    let below = machine.layer_ids().filter(|&m| machine.coupled(l, m) && (!hidden(m) || m < l));
+    below.flat_map(|m| data_under(machine, m)).collect()
+}
+
+/// Sweeps that fill what is missing in a row of a stage before its hidden layer is read.
+const HOLE_SWEEPS: usize = 10;
+
+/// What a batch holds of the layers of a stage: its hidden layers below are held, its data where there is some.
+fn held_below(machine: &Machine, stage: &Part, batch: &Batch) -> Clamp {
+    let mut clamp = Clamp::visible(&stage.machine);
+    for (inside, &l) in stage.layers.iter().enumerate() {
+        let layer = machine.layer(l);
+        if layer.role == Role::Visible && !batch.clamp().holds_layer(l) {
+            let held = |(row, unit)| batch.clamp().holds(l, row, unit);
+            let mask = ndarray::Array2::from_shape_fn((batch.n_rows(), layer.n_units()), held);
+            clamp = clamp.with_mask(LayerId(inside), mask.view());
+        }
+    }
+    clamp
 }
 
 /// Rows of data in the visible layers of the whole machine, and every hidden layer that is learned
@@ -409,20 +516,23 @@ fn carried_up(
     done: &[Part],
     samplers: &[Sampler],
     wanted: &[LayerId],
-    feed: &Feed<'_>,
-    rows: std::ops::Range<usize>,
-    draw: Stream,
+    batch: &Batch,
+    (first, draw): (usize, Stream),
 ) -> Result<State, Error> {
-    let mut x = feed.batch(rows.clone(), draw).to_state(machine)?;
+    let mut x = batch.to_state(machine)?;
     for (s, (stage, sampler)) in done.iter().zip(samplers).enumerate() {
-        let mut own = State::zeros(&stage.machine, rows.len())?;
+        let mut own = State::zeros(&stage.machine, batch.n_rows())?;
         for (inside, &l) in stage.layers.iter().enumerate() {
             own.set_layer(LayerId(inside), x.layer(l));
         }
-        let clamp = Clamp::visible(&stage.machine);
         let (top, inside) = (stage.top(), LayerId(stage.layers.len() - 1));
         // Rows of different pieces see different variates.
-        let stream = draw.fork(s as u64 + 1).fork(rows.start as u64);
+        let stream = draw.fork(s as u64 + 1).fork(first as u64);
+        let clamp = held_below(machine, stage, batch);
+        if clamp != Clamp::visible(&stage.machine) {
+            sampler.gibbs(&clamp, &mut own, HOLE_SWEEPS, stream.fork(1))?;
+        }
+        let clamp = Clamp::visible(&stage.machine);
         if wanted.contains(&top) {
             sampler.average_block(&clamp, &mut own, &[inside]);
         } else {

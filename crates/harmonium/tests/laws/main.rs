@@ -18,6 +18,7 @@ mod bad_input;
 mod baselines;
 mod classify;
 mod clusters;
+mod conditional;
 mod dbn;
 mod determinism;
 mod diagnostics;

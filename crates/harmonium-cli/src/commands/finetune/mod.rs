@@ -139,8 +139,8 @@ impl Prepared {
 
     fn recording(&self, finetuning: &Finetuning<'_>) -> Result<Recording<'_>, Failure> {
         let mut reading = self.inputs.data.reading.clone();
-        // Another file has its own variables.
-        reading.variable = None;
+        // Another file has its own variables and rows.
+        (reading.variable, reading.rows, reading.names) = (None, None, None);
         let hash = format!("{:016x}", self.inputs.data.about.content_hash);
         let about = About {
             seed: self.plan.seed,
