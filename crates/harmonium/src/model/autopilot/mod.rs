@@ -230,7 +230,7 @@ impl Autopilot<'_> {
     }
 
     /// The best trial: the highest lower end is looked at thoroughly, and the next one if it then is no longer the
-    /// highest.
+    /// highest; then those that were tracked above it, whose lower end may be low only because a short look left it wide.
     fn settle(
         &self,
         made: &mut [Made],
@@ -245,14 +245,11 @@ impl Autopilot<'_> {
             })
         };
         for _ in 0..FINALISTS {
-            let best = highest(made);
-            if made.is_empty() || made[best].is_sure || made[best].trial.score.is_none() {
-                break;
+            let Some(next) = unsure(made, highest(made)) else { break };
+            if made[next].machine.is_none() {
+                made[next] = self.score(made[next].trial.untried(), folds, work, listener)?;
             }
-            if made[best].machine.is_none() {
-                made[best] = self.score(made[best].trial.untried(), folds, work, listener)?;
-            }
-            let one = &mut made[best];
+            let one = &mut made[next];
             if let Some(machine) = one.machine.as_ref().filter(|_| !one.is_sure) {
                 one.trial.lower = Some(monitor.look_thoroughly(machine)?.likelihood().0);
             }
@@ -260,4 +257,15 @@ impl Autopilot<'_> {
         }
         Ok(highest(made))
     }
+}
+
+/// The trial that has to be looked at before `best` can be called that: itself, or the one that was tracked highest above it.
+fn unsure(made: &[Made], best: usize) -> Option<usize> {
+    let end = value(&made.get(best)?.trial);
+    if !made[best].is_sure {
+        return made[best].trial.score.map(|_| best);
+    }
+    let above = |k: &usize| !made[*k].is_sure && made[*k].trial.score > Some(end);
+    let score = |k: usize| made[k].trial.score.unwrap_or(f64::NEG_INFINITY);
+    (0..made.len()).filter(above).max_by(|&a, &b| score(a).total_cmp(&score(b)))
 }
