@@ -40,22 +40,26 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         "removed", "seed", "all cells", "with holes", "filled", "loss / filled loss"
     );
     for &share in &shares {
-        let mut losses = Vec::new();
+        let mut found = Vec::new();
         for seed in 0..seeds {
             let start = Instant::now();
             let (holed, filled) = removed(&set.train, share, seed)?;
             let full = learned(&set.train, &set.test, &plan(seed))?;
             let ours = learned(&holed, &set.test, &plan(seed))?;
             let means = learned(&filled, &set.test, &plan(seed))?;
-            let loss = (full - ours) / (full - means);
-            losses.push(loss);
-            println!("{share:>7} {seed:>5} {full:>9.3} {ours:>11.3} {means:>9.3} {loss:>18.3}");
+            let row = [full, ours, means, (full - ours) / (full - means)];
+            println!("{share:>7} {seed:>5} {}", shown(&row));
             eprintln!("{:.0} s", start.elapsed().as_secs_f64());
+            found.push(row);
         }
-        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-        println!("{share:>7}  mean {mean:>49.3}");
+        let mean = |k: usize| found.iter().map(|row| row[k]).sum::<f64>() / found.len() as f64;
+        println!("{share:>7}  mean {}", shown(&[0, 1, 2, 3].map(mean)));
     }
     Ok(())
+}
+
+fn shown([full, ours, means, loss]: &[f64; 4]) -> String {
+    format!("{full:>9.3} {ours:>11.3} {means:>9.3} {loss:>18.3}")
 }
 
 /// The rows without a share of their cells, and with the means of their columns in place of these.
@@ -65,18 +69,18 @@ fn removed(data: &Dataset, share: f64, seed: u64) -> Fallible<(Dataset, Dataset)
     let mut draws = vec![0.0; n * d];
     Stream::new(seed).fork(7).uniforms_into(Site::default(), &mut draws);
     let seen = Array2::from_shape_vec((n, d), draws.iter().map(|u| *u >= share).collect())?;
-    let mut filled = values.mapv(|x| x as f32);
+    let mut filled = values.clone();
     for column in 0..d {
         let there = |row: &usize| seen[[*row, column]];
         let (count, sum) = (0..n)
             .filter(there)
             .fold((0.0, 0.0), |(count, sum), row| (count + 1.0, sum + values[[row, column]]));
         for row in (0..n).filter(|row| !there(row)) {
-            filled[[row, column]] = (sum / count) as f32;
+            filled[[row, column]] = sum / count;
         }
     }
-    let filled = harmonium_data::Table::from_real(filled.into_raw_vec_and_offset().0, d)?;
-    Ok((data.clone().with_mask(seen.view())?, Dataset::new(filled, Binarize::None)?))
+    let filled = Dataset::from_array(filled.view())?.binarized(Binarize::Sample)?.as_means();
+    Ok((data.clone().with_mask(seen.view())?, filled))
 }
 
 /// The exact mean log-likelihood of `test` after learning `train`.

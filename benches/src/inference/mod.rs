@@ -167,7 +167,7 @@ fn one(path: &Path, log_z: f64, peer: Option<&Peer>, rounds: usize) -> Outcome {
                 theirs.push(seconds);
             }
             Some(Err(error)) => {
-                said = error.to_string().lines().next().unwrap_or_default().to_owned();
+                error.to_string().lines().next().unwrap_or_default().clone_into(&mut said);
             }
         }
     }

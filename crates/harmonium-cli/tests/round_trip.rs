@@ -25,7 +25,7 @@ fn scattered(place: usize, n: usize) -> usize {
     let mut x = (place as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((x ^ (x >> 31)) % n as u64) as usize
+    usize::try_from((x ^ (x >> 31)) % n as u64).expect("below n")
 }
 
 /// Birds of three kinds: a length in tenths that depends on the kind, a flag that does too, a colour that does not, and a

@@ -147,6 +147,8 @@ type RbmArrays<'py> =
     (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Probabilities of pairs of states, of units by their numbers.
 type Pairs<'py> = Vec<(usize, usize, Bound<'py, PyArray2<f64>>)>;
+/// Two numbers for each row, and what they are, as JSON.
+type ScoredRows<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, String);
 /// The values of each layer, by its name.
 type Layers<'py> = Vec<(String, Bound<'py, PyArray1<f64>>)>;
 /// Values with their errors, how they were found, and what should be known about them.
@@ -466,7 +468,7 @@ impl Model {
         data: &Data,
         normal: &Data,
         face: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, String)> {
+    ) -> PyResult<ScoredRows<'py>> {
         let (data, normal, scoring) = (&data.dataset, &normal.dataset, Scoring::default());
         let outcome =
             run(py, face, |teller| Ok(self.0.anomalies(data, normal, &scoring, teller)?))?;

@@ -196,3 +196,40 @@ impl Model {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::findings;
+    use crate::model::{Blueprint, Training};
+    use crate::models::Rbm;
+    use crate::progress::Silent;
+    use crate::training::Plan;
+    use crate::units::Units;
+    use ndarray::Array2;
+
+    /// A precision at either end of its range is said, and one inside it is not.
+    #[test]
+    fn precisions_at_the_end_of_their_range_are_said() {
+        let values = Array2::from_shape_fn((40, 3), |(i, j)| ((7 * i + 3 * j) * i % 11) as f64);
+        let data = Dataset::from_array(values.view()).unwrap();
+        let machine = Rbm::new((Units::Gaussian, 3), (Units::Binary, 2)).unwrap().into_machine();
+        let plan = Plan { epochs: 1, ..Plan::suited_to(&machine) };
+        let training = Training::new(Blueprint::Machine(machine), &data, &plan);
+        let mut model = training.run(&mut [], &mut Silent).unwrap();
+        let said = |model: &Model| {
+            let evidence = Evidence { at_bounds: model.at_bounds(), ..Evidence::of(&[]) };
+            let found = findings(&evidence);
+            found.into_iter().map(|f| f.what).find(|what| what.contains("the end of its range"))
+        };
+        assert_eq!((model.at_bounds(), said(&model)), (Some((0, 3)), None));
+        let spread = model.about.data.spread.clone().unwrap();
+        let start = spread.precisions(false).unwrap();
+        let Body::Machine(machine) = &mut model.body else { panic!("a machine was trained") };
+        let layer = machine.visible_layers()[0].0;
+        let own = &mut machine.layers_mut()[layer].own;
+        (own[0], own[2]) = (PRECISION.start() * start[0], PRECISION.end() * start[2]);
+        let what = said(&model).expect("two columns are at their ends");
+        assert!(what.starts_with("The precision of 2 of 3 real columns"), "{what}");
+    }
+}
