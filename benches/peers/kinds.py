@@ -29,10 +29,10 @@ def harmonium(program, *words):
     return json.loads(done.stdout)
 
 
-def statsmodels_table(name):
+def statsmodels_table(name, place):
     import statsmodels.datasets
 
-    path = Path(statsmodels.datasets.__file__).parent / name / f"{name}.csv"
+    path = Path(statsmodels.datasets.__file__).parent / name / place
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
 
@@ -89,19 +89,19 @@ def compare(asked, rows, names, whole, kinds, settings):
 
 
 def counts(asked):
-    rows = statsmodels_table("randhie")
+    rows = statsmodels_table("randhie", "src/randhie.csv")
     names = ["mdvis", "notmdvis", "totadm", "female", "child", "physlm", "hlthg", "hlthf", "hlthp", "xage", "disea", "linc"]
     rows = [row for row in rows if all(row[name] not in ("", "NA") for name in names)]
     # One year of each person, so that no person is on both sides.
     rows = [row for row in rows if row["year"] == "1"]
-    settings = ["--hidden", 12, "--epochs", 60, "--batch", 50, "--learning-rate", 0.02]
-    compare(asked, rows, names, ["mdvis", "notmdvis", "totadm"], ["counts", "gaussian", "gaussian:log", "categorical"], settings)
+    settings = ["--hidden", 12, "--epochs", 30, "--batch", 50, "--learning-rate", 0.02]
+    compare(asked, rows, names, ["mdvis", "notmdvis", "totadm"], ["counts", "gaussian", "categorical"], settings)
 
 
 def levels(asked):
-    rows = statsmodels_table("fair")
+    rows = statsmodels_table("fair", "fair.csv")
     whole = ["rate_marriage", "religious", "educ", "occupation", "occupation_husb", "children", "age", "yrs_married"]
-    settings = ["--hidden", 12, "--epochs", 60, "--batch", 50, "--learning-rate", 0.02]
+    settings = ["--hidden", 12, "--epochs", 30, "--batch", 50, "--learning-rate", 0.02]
     compare(asked, rows, whole, whole, ["ordinal", "gaussian", "categorical"], settings)
 
 
@@ -189,7 +189,7 @@ def main():
     parser.add_argument("study", choices=["counts", "levels", "groups", "anomalies"])
     parser.add_argument("--harmonium", default="harmonium")
     parser.add_argument("--data", default="../shared/data")
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--sets", default="mushrooms")
     asked = parser.parse_args()
     {"counts": counts, "levels": levels, "groups": groups, "anomalies": anomalies}[asked.study](asked)

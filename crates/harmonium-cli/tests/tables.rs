@@ -294,7 +294,7 @@ fn a_table_of_numbers_of_one_sort_is_an_array() {
 
 /// Tables that are broken when they are learned, the flags, and what must be said about each: where it is, and what
 /// to do.
-const BROKEN: [(&str, &[u8], &str, [&str; 2]); 20] = [
+const BROKEN: [(&str, &[u8], &str, [&str; 2]); 22] = [
     ("nothing", b"", "", ["the data is empty", "at least one row"]),
     ("a header alone", b"a,b\n", "", ["0 rows, 2 columns", "at least one row"]),
     ("a row too short", b"a,b\nx,1\ny\n", "", ["line 3 has 1 columns", "same number of columns"]),
@@ -367,10 +367,25 @@ const BROKEN: [(&str, &[u8], &str, [&str; 2]); 20] = [
         ["column `a` has 3 different values", "binary columns have two"],
     ),
     (
-        "a kind without units",
-        b"a,b\nx,1\ny,2\nz,3\n",
+        "numbers that do not count",
+        b"a,b\nx,1\ny,2.5\nz,3\n",
         "--kind b=counts",
-        ["column `b` cannot be learned as counts", "`--kind b=…` with gaussian"],
+        [
+            "row 2 (line 3), column `b` holds `2.5`, which is not a whole number from 0 to 1023",
+            "`--kind b=gaussian`",
+        ],
+    ),
+    (
+        "more successes than trials",
+        b"a,b\nx,1\ny,7\nz,3\n",
+        "--kind b=binomial:5",
+        ["holds `7`, which is not a whole number from 0 to 5", "correct the cell"],
+    ),
+    (
+        "words in an order that nobody knows",
+        b"a,b\nlow,1.5\nhigh,2.5\nmid,3.5\n",
+        "--kind a=ordinal",
+        ["column `a` holds `low`, which is not a number", "`--kind NAME=categorical`"],
     ),
     (
         "a kind that is none",
@@ -477,4 +492,104 @@ fn broken_tables_are_told_where_and_what_to_do() {
     heard(at, "convert bars-and-stripes:3 bars.npy");
     let error = refused(at, "score r bars.npy");
     assert!(error.contains("trained on a table with named columns, and this has none"), "{error}");
+}
+
+/// Visits, grades and hits of people of whom some are ill.
+fn people(n: usize) -> String {
+    let mut text = String::from("visits,grade,hits,ill\n");
+    for i in 0..n {
+        let ill = i * i % 7 % 2;
+        let visits = if ill == 1 { 3 + i * 37 % 11 } else { i * 53 % 3 };
+        let (grade, hits) = (1 + (i * 31 % 3) + ill, (i * 17 % 5) + 3 * ill);
+        let visits = if i % 9 == 4 { String::new() } else { visits.to_string() };
+        let _ = writeln!(text, "{visits},{grade},{hits},{ill}");
+    }
+    text
+}
+
+#[test]
+fn counts_levels_and_successes_are_learned_drawn_and_filled() {
+    let folder = TempDir::new().expect("a folder");
+    let at = folder.path();
+    fs::write(at.join("people.csv"), people(120)).expect("written");
+    let (code, out, _) = said(at, &["data", "people.csv"]);
+    assert_eq!(code, 0);
+    for advice in ["`--kind visits=counts`", "`--kind grade=ordinal`"] {
+        assert!(out.contains(advice), "`{advice}` is not in: {out}");
+    }
+    let kinds = "--kind visits=counts --kind grade=ordinal --kind hits=binomial:8";
+    heard(
+        at,
+        &format!(
+            "train rbm people.csv {kinds} --hidden 4 --epochs 400 --learning-rate 0.05 --out r"
+        ),
+    );
+    let (score, _) = heard(at, "score r people.csv");
+    assert_eq!(score["method"], "exact");
+    let gain = score["log_likelihood"].as_f64().expect("a number")
+        - score["baseline"].as_f64().expect("a number");
+    assert!(gain > 0.0, "{score}");
+    heard(at, "sample r --n 50 --out drawn.csv");
+    for row in &cells(&at.join("drawn.csv"))[1..] {
+        let number = |c: usize| row[c].parse::<usize>().expect("a whole number");
+        assert!(number(0) <= 31 && (1..=4).contains(&number(1)) && number(2) <= 8, "{row:?}");
+    }
+    let (filled, _) = heard(at, "complete r people.csv --out whole.csv --errors errors.csv");
+    assert_eq!(filled["missing"], 13);
+    let whole = cells(&at.join("whole.csv"));
+    assert!(whole[1..].iter().all(|row| row[0].parse::<usize>().is_ok()), "{whole:?}");
+    fs::write(at.join("many.csv"), "visits,grade,hits,ill\n500,2,3,1\n").expect("written");
+    let error = refused(at, "score r many.csv");
+    assert!(error.contains("holds `500`, which is not a whole number from 0 to 31"), "{error}");
+}
+
+#[test]
+fn bits_that_add_up_to_one_are_noticed_and_learned_as_categories() {
+    let folder = TempDir::new().expect("a folder");
+    let at = folder.path();
+    let row = |i: usize| {
+        let k = i * i % 7 % 3;
+        let bit = |on: bool| if on { "1" } else { "0" };
+        let cells =
+            [bit(k == 0), bit(k == 1), bit(k == 2), bit((k == 0) ^ (i % 5 == 0)), bit(i % 2 == 0)];
+        format!("{}\n", cells.join(","))
+    };
+    fs::write(at.join("bits.csv"), (0..100).map(row).collect::<String>()).expect("written");
+    let (seen, _) = heard(at, "data bits.csv");
+    assert_eq!(seen["groups"], serde_json::json!([[0, 3]]));
+    let line = "train rbm bits.csv --hidden 3 --epochs 20";
+    let (_, notes) = heard(at, &format!("{line} --out bits"));
+    assert!(notes.contains("`--groups auto` learns each as one categorical unit"), "{notes}");
+    let (_, notes) = heard(at, &format!("{line} --groups auto --out groups"));
+    assert!(notes.contains("each is learned as one categorical unit"), "{notes}");
+    let score = |run: &str| {
+        let (found, _) = heard(at, &format!("score {run} bits.csv"));
+        found["log_likelihood"].as_f64().expect("a number")
+    };
+    assert!(score("groups") > score("bits"), "{} {}", score("groups"), score("bits"));
+    heard(at, "sample groups --n 40 --out drawn.csv");
+    for row in cells(&at.join("drawn.csv")) {
+        let ones = row[..3].iter().filter(|c| c.parse::<f64>() == Ok(1.0)).count();
+        assert_eq!(ones, 1, "{row:?}");
+    }
+    fs::write(at.join("two.csv"), "1,1,0,0,1\n".repeat(3)).expect("written");
+    refused(at, "score groups two.csv");
+}
+
+#[test]
+fn rows_are_held_against_normal_ones() {
+    let folder = trained();
+    let at = folder.path();
+    fs::write(at.join("normal.csv"), animals(180)).expect("written");
+    let odd = "name,mass kg,kind,at night,legs,seen on,price\nX,900.0,owl,False,4,2024-03-01,5\n";
+    fs::write(at.join("odd.csv"), odd).expect("written");
+    let (found, _) = heard(at, "score r odd.csv --anomaly normal.csv --out p.csv");
+    assert_eq!((&found["n"], &found["n_normal"]), (&1.into(), &180.into()));
+    assert_eq!(found["smallest_p"], 1.0 / 181.0);
+    let p = cells(&at.join("p.csv"));
+    assert_eq!(p[0], ["score", "p_value"]);
+    assert!(p[1][1].parse::<f64>().expect("a number") < 0.006, "{p:?}");
+    let (code, out, _) = said(at, &["score", "r", "odd.csv", "--anomaly", "normal.csv"]);
+    assert!(code == 0 && out.contains("1 rows beside 180 normal ones"), "{out}");
+    refused(at, "score r odd.csv --anomaly nowhere.csv");
 }

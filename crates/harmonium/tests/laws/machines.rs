@@ -119,7 +119,7 @@ pub(crate) fn extent<T>(short: T, long: T) -> T {
 /// visible, hidden, laterally coupled by a triangle and by edges somewhere.
 const COVERING: [(&str, &[&str]); 10] = [
     ("rbm", &["binary", "categorical", "counts"]),
-    ("rbm with hidden", &["spin", "ordinal"]),
+    ("rbm with hidden", &["spin", "ordinal", "counts"]),
     ("chain", &["spin", "binomial"]),
     ("tree", &["categorical", "ordinal"]),
     ("triangle", &["binary", "binomial"]),
@@ -127,7 +127,7 @@ const COVERING: [(&str, &[&str]); 10] = [
     ("hidden lateral", &["categorical", "binomial"]),
     ("visible only", &["binary", "categorical", "ordinal"]),
     ("sparse lateral", &["categorical", "ordinal"]),
-    ("sparse ring", &["spin", "counts"]),
+    ("sparse ring", &["spin", "counts", "binomial"]),
 ];
 
 /// A machine of each graph and kind of [`COVERING`], or of all graphs and kinds: see [`extent`].

@@ -140,7 +140,14 @@ fn sampled_probabilities_are_within_their_errors() {
             let Course::Sampled { errors, mixed, .. } = &found.answers[0].course else {
                 panic!("it samples")
             };
-            let nodes = &found.answers[0].marginals.as_ref().unwrap().nodes;
+            let levels = found.graph.nodes().iter().any(|node| node.values.len() > 2);
+            let Some(sampled) = &found.answers[0].marginals else {
+                // Chains average means, which do not say the probabilities of whole numbers.
+                assert!(levels, "{name}");
+                continue;
+            };
+            assert!(!levels, "{name}");
+            let nodes = &sampled.nodes;
             for ((found, exact), errors) in nodes.iter().zip(&exact.nodes).zip(errors) {
                 for ((found, exact), error) in found.iter().zip(exact).zip(errors) {
                     let near = (found - exact).abs() <= 5.0 * error;

@@ -136,7 +136,7 @@ impl<'m> Place<'m> {
         if !cost.is_within(budget) {
             return self.in_closed_form(budget, cost.log2_total, listener);
         }
-        if inferring.pairs || cost.by == By::Elimination {
+        if inferring.pairs || cost.by == By::Elimination || self.has_levels() {
             let answer = self.by_junction_tree(inferring, unasked, listener)?;
             return Ok(Answer { approach: Approach::Exact, ..answer });
         }
@@ -155,6 +155,11 @@ impl<'m> Place<'m> {
             edges: vec![Vec::new(); self.graph.edges().len()],
         };
         Ok(exact_answer(Approach::Exact, log_sum, Some(marginals), course))
+    }
+
+    /// Whether a free unit has one entry and more than two values, whose probabilities its mean does not say.
+    fn has_levels(&self) -> bool {
+        self.graph.nodes().iter().any(|node| node.values.len() > 2)
     }
 
     /// $\ln Z$ of a torus without anything held; an error elsewhere.
@@ -237,7 +242,8 @@ impl<'m> Place<'m> {
             approach: Approach::Gibbs,
             log_z: None,
             side: Side::Unknown,
-            marginals: Some(marginals),
+            // Means of whole numbers are averaged, which say nothing of single values.
+            marginals: (!self.has_levels()).then_some(marginals),
             course: Course::Sampled { sweeps, r_hat, mixed, errors },
             largest_error: None,
             seconds: 0.0,
