@@ -392,7 +392,7 @@ impl Dataset {
                 // Bits are drawn as they are: no variate is below 0 or above 1.
                 let cells = chunk.iter_mut().zip(uniforms).enumerate();
                 for (i, (o, u)) in cells.filter(|(_, (o, _))| !o.is_nan()) {
-                    if self.plain.is_empty() || self.is_drawn(first as usize + i) {
+                    if self.plain.is_empty() || self.is_drawn(first + i) {
                         *o = f64::from(u < *o);
                     }
                 }

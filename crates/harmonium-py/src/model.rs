@@ -245,6 +245,7 @@ impl Model {
             "seed": about.seed, "epoch": about.epoch, "step": about.step,
             "config": about.config, "classes": about.data.classes, "rows": about.data.rows,
             "image": about.data.image, "reading": about.data.reading,
+            "modalities": self.0.modalities().iter().map(|m| &m.name).collect::<Vec<_>>(),
             "names": self.names(), "is_table": self.0.codebook().is_some(), "is_deep_input": deep,
             "library_version": about.library_version,
         })
@@ -377,7 +378,7 @@ impl Model {
         layer: Option<String>,
         face: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, usize)> {
-        let extracting = Extracting { layer, arithmetic: None };
+        let extracting = Extracting { layer, ..Extracting::default() };
         let outcome = run(py, face, |teller| {
             Ok(self.0.features_with(&data.dataset, &extracting, teller)?)
         })?;
