@@ -3,6 +3,8 @@
 `real_tables.py SET SPLIT FOLDER [PENGUINS]` writes `train.csv` and `test.csv` (70 and 30 of a hundred rows) and prints
 one JSON object: mean log-likelihoods of the test rows in the units of the data, by one Gaussian with a full
 covariance and by the Gaussian mixture whose components and form of covariance a fifth of the training rows chose.
+`train-standard.csv` and `test-standard.csv` are the same standardised by the training rows; adding `jacobian` takes
+their log-likelihoods back to the units of the data.
 """
 
 import csv
@@ -66,6 +68,8 @@ def main():
     mean, deviation = train.mean(axis=0), train.std(axis=0)
     jacobian = -np.log(deviation).sum()
     a, b = (train - mean) / deviation, (test - mean) / deviation
+    write(f"{folder}/train-standard.csv", a, names)
+    write(f"{folder}/test-standard.csv", b, names)
     held = round(0.2 * n)
     tried = []
     for kind in COVARIANCES:
@@ -77,6 +81,7 @@ def main():
             {
                 "rows": len(x),
                 "columns": x.shape[1],
+                "jacobian": jacobian,
                 "gaussian": mixture(a, "full", 1).score(b) + jacobian,
                 "mixture": mixture(a, kind, k).score(b) + jacobian,
                 "chosen": f"{k} {kind}",

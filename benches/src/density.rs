@@ -124,6 +124,7 @@ pub(crate) fn autopilot(words: &[&str]) -> Outcome {
         let pilot = Autopilot {
             train: &set.train,
             valid: &set.valid,
+            apart: false,
             shape: &shape,
             hidden: Hidden::Searched { layers: 1 },
             plan: Plan::default(),

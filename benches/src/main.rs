@@ -15,6 +15,8 @@ mod density;
 mod encoder;
 mod exact;
 mod gibbs;
+mod holes;
+mod imputation;
 mod inference;
 mod instructions;
 mod machine;
@@ -23,6 +25,7 @@ mod network;
 mod peers;
 mod precision;
 mod products;
+mod programs;
 mod ptt;
 mod real_tables;
 mod report;
@@ -73,6 +76,8 @@ fn main() -> ExitCode {
         ["reproduce", "mnist-table", ref words @ ..] => mnist_table::run(words),
         ["reproduce", "precision"] => precision::run(),
         ["reproduce", "ptt", ref words @ ..] => ptt::run(words),
+        ["reproduce", "holes", ref words @ ..] => holes::run(words),
+        ["reproduce", "imputation", ref words @ ..] => imputation::run(words),
         ["reproduce", "real-tables", ref words @ ..] => real_tables::run(words),
         ["reproduce", "shifter"] => shifter::run(),
         ["reproduce", "tempered"] => tempered::run(),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from . import errors
 from ._core import version as _version
 from ._families import BM, DBM, DBN, RBM
+from ._inference import Inference, MostProbable
 from ._inputs import Rows, Seed
 from ._models import Given, Model, load
 from ._multimodal import MultimodalDBM
@@ -33,10 +34,12 @@ __all__ = [
     "Drawn",
     "Given",
     "HarmoniumError",
+    "Inference",
     "LogLikelihood",
     "LogPartition",
     "MixingWarning",
     "Model",
+    "MostProbable",
     "MultimodalDBM",
     "Network",
     "NetworkSettings",

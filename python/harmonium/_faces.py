@@ -42,7 +42,7 @@ class Face:
     def __init__(self, verbose: bool | None = None, callback: Callback | None = None) -> None:
         self.hears = callback is not None
         self._callback = callback
-        self._started = time.monotonic()
+        self._what, self._began = "", time.monotonic()
         self._stream: TextIO = sys.stderr
         self._notebook = in_notebook()
         self._patience = 0.0 if verbose else _PATIENCE
@@ -55,7 +55,9 @@ class Face:
 
     def progress(self, what: str, done: int, total: int, detail: str) -> None:
         """Shows how far the work is."""
-        elapsed = time.monotonic() - self._started
+        if what != self._what:
+            self._what, self._began = what, time.monotonic()
+        elapsed = time.monotonic() - self._began
         if not self._verbose or elapsed < self._patience:
             return
         share = min(1.0, done / total) if total else 0.0
@@ -72,6 +74,13 @@ class Face:
     def note(self, text: str) -> None:
         """Takes up what a person should know: told as a warning once the work is done."""
         self._notes.append(text)
+
+    def announce(self, text: str) -> None:
+        """Tells what is about to be done, to somebody who wants to see it."""
+        if self._verbose:
+            start = "\r\x1b[2K" if self._shown and not self._notebook else ""
+            self._stream.write(f"{start}{text}\n")
+            self._stream.flush()
 
     def event(self, event: str) -> str | None:
         """Passes an event on; the reason to stop, if the callback asks for it."""

@@ -32,6 +32,8 @@ class Trainable(Model):
     _family = ""
     #: The parameters besides the settings.
     _own: tuple[str, ...] = ("hidden",)
+    #: The hidden units where nobody asks for others, or for a search.
+    _usual: Any = 100
     hidden: Any
 
     def __init__(self, **settings: Any) -> None:
@@ -49,7 +51,7 @@ class Trainable(Model):
     def _take_up(self, about: dict[str, Any]) -> None:
         """Takes up what a model says of itself."""
         hidden = [layer["n_units"] for layer in about["layers"] if layer["role"] == "hidden"]
-        self.hidden = hidden if isinstance(self.hidden, (list, tuple)) else (hidden[0] if hidden else 0)
+        self.hidden = hidden if isinstance(self._usual, tuple) else (hidden[0] if hidden else 0)
         config = about["config"] or {}
         known = {key.replace("-", "_"): value for key, value in config.items()}
         self._settings = {name: known[name] for name in NAMES if name in known}
@@ -108,7 +110,9 @@ class Trainable(Model):
 
     def _given(self, seed: int) -> dict[str, Any]:
         """The settings that were given."""
-        return given_of(self._settings, self.hidden, seed)
+        searched = self.hidden is None and self._settings.get("effort") is not None
+        hidden = self._usual if self.hidden is None and not searched else self.hidden
+        return given_of(self._settings, hidden, seed)
 
     def fit(
         self: T,
@@ -209,7 +213,9 @@ class Trainable(Model):
         given = {name: value for name, value in {**given, **self._settings}.items() if value is not None}
         if self.random_state != 0:
             given["random_state"] = self.random_state
-        words = [repr(getattr(self, first)), *(f"{name}={value!r}" for name, value in given.items())]
+        own = getattr(self, first)
+        words = [] if own is None else [repr(own)]
+        words += [f"{name}={value!r}" for name, value in given.items()]
         return f"{type(self).__name__}({', '.join(words)})"
 
 
@@ -218,8 +224,8 @@ class RBM(Trainable):
 
     Parameters
     ----------
-    hidden : int
-        Number of hidden units.
+    hidden : int, optional
+        Number of hidden units; by default 100, or with ``effort`` as many as turn out to be best.
     lateral : {"visible", "none"}, optional
         Whether real columns are coupled with each other, from a start as one Gaussian; by default up to 256 of
         them are.
@@ -246,7 +252,7 @@ class RBM(Trainable):
 
     def __init__(
         self,
-        hidden: int = 100,
+        hidden: int | None = None,
         *,
         lateral: Literal["visible", "none"] | None = None,
         random_state: Seed = 0,
@@ -329,8 +335,9 @@ class BM(Trainable):
 
     Parameters
     ----------
-    hidden : int
-        Number of hidden units; 0 is a fully visible machine.
+    hidden : int, optional
+        Number of hidden units; 0 is a fully visible machine; by default 20, or with ``effort`` as many as turn out
+        to be best.
     lateral : sequence of {"visible", "hidden"}
         Which layers are coupled inside.
     random_state : int, Generator or RandomState
@@ -352,10 +359,11 @@ class BM(Trainable):
 
     _family = "bm"
     _own = ("hidden", "lateral")
+    _usual = 20
 
     def __init__(
         self,
-        hidden: int = 20,
+        hidden: int | None = None,
         *,
         lateral: Sequence[Literal["visible", "hidden"]] = ("visible",),
         random_state: Seed = 0,
@@ -381,8 +389,9 @@ class DBM(Trainable):
 
     Parameters
     ----------
-    hidden : sequence of int
-        Number of units of each hidden layer.
+    hidden : sequence of int, optional
+        Number of units of each hidden layer; by default 100 and 50, or with ``effort`` as many as turn out to be
+        best.
     random_state : int, Generator or RandomState
         The root of all randomness.
     verbose : bool, optional
@@ -399,10 +408,11 @@ class DBM(Trainable):
     """
 
     _family = "dbm"
+    _usual = (100, 50)
 
     def __init__(
         self,
-        hidden: Sequence[int] = (100, 50),
+        hidden: Sequence[int] | None = None,
         *,
         random_state: Seed = 0,
         verbose: bool | None = None,
@@ -418,8 +428,8 @@ class DBN(Trainable):
 
     Parameters
     ----------
-    hidden : sequence of int
-        Number of units of each hidden layer, at least two.
+    hidden : sequence of int, optional
+        Number of units of each hidden layer, at least two; by default 100 and 50.
     random_state : int, Generator or RandomState
         The root of all randomness.
     verbose : bool, optional
@@ -436,10 +446,11 @@ class DBN(Trainable):
     """
 
     _family = "dbn"
+    _usual = (100, 50)
 
     def __init__(
         self,
-        hidden: Sequence[int] = (100, 50),
+        hidden: Sequence[int] | None = None,
         *,
         random_state: Seed = 0,
         verbose: bool | None = None,
@@ -475,7 +486,7 @@ def class_of(about: dict[str, Any]) -> type[Model]:
 
 def _fitted(reading: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """How data is read where only the kind of its units was said: grey values stay what they are."""
-    if settings.get("visible") in ("gaussian", "categorical", "spin"):
+    if settings.get("visible") in ("gaussian", "categorical", "spin", "counts"):
         return {"binarize": "none", **reading}
     return reading
 

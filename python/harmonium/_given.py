@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from . import _core
 from ._frames import fill, is_frame
+from ._inference import (
+    Inference,
+    InferenceMethod,
+    MapMethod,
+    MostProbable,
+    _infer,
+    _most_probable,
+)
 from ._inputs import Rows, Seed, seed_of
 from ._results import Completion, Drawn, warn
 
@@ -59,6 +68,35 @@ class Given:
         """The same as :meth:`sample`, with the verdict on the samples."""
         model = self._asked_of
         return model._draw(n, method, sweeps, means, None, random_state, self._rows)
+
+    def infer(
+        self,
+        *,
+        method: InferenceMethod = "auto",
+        where: Mapping[str, Any] | None = None,
+        evidence: Mapping[int, int] | None = None,
+        pairs: bool = False,
+        memory: float | None = None,
+        random_state: Seed = 0,
+    ) -> Inference:
+        """The probabilities of the free units given one row with holes; see :meth:`Model.infer`."""
+        return _infer(
+            self._asked_of, self._rows, method, where, evidence, None, pairs, memory, random_state
+        )
+
+    def most_probable(
+        self,
+        *,
+        method: MapMethod = "auto",
+        where: Mapping[str, Any] | None = None,
+        evidence: Mapping[int, int] | None = None,
+        memory: float | None = None,
+        random_state: Seed = 0,
+    ) -> MostProbable:
+        """The most probable state given one row with holes; see :meth:`Model.most_probable`."""
+        return _most_probable(
+            self._asked_of, self._rows, method, where, evidence, None, memory, random_state
+        )
 
     def complete(
         self, *, method: FillMethod = "auto", sweeps: int | None = None, random_state: Seed = 0

@@ -12,6 +12,7 @@ from . import _core
 from ._faces import Callback, Face
 from ._frames import make
 from ._given import FillMethod, Given, SampleMethod
+from ._inference import Inferring
 from ._inputs import Rows, Seed, labels_of, mask_of, rows_of, seed_of
 from ._results import Classes, Drawn, LogLikelihood, LogPartition, warn
 from .errors import InvalidError, NotFittedError
@@ -33,7 +34,7 @@ LogPartitionMethod = Literal["auto", "exact", "ais", "sandwich", "bar"]
 ClassMethod = Literal["auto", "exact", "mean-field", "ais", "recognition"]
 
 
-class Model:
+class Model(Inferring):
     """A model of any kind: a Boltzmann machine, or a deep belief network.
 
     Made by :func:`load`, or by training a :class:`harmonium.RBM`, :class:`harmonium.BM`,
@@ -194,6 +195,11 @@ class Model:
     def events(self) -> list[dict[str, Any]]:
         """Everything that happened in training, as in ``events.jsonl``."""
         return list(self._report.get("events", []))
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        """What a search for settings tried, in order, as in ``trials.jsonl``; empty without one."""
+        return list(self._report.get("trials", []))
 
     @property
     def history(self) -> dict[str, NDArray[np.float64]]:
@@ -533,6 +539,29 @@ class Model:
             found = LogLikelihood._of(*self._fitted().score(json.dumps(asked), data, face))
         if found.bracket == "unsettled":
             warn(f"the interval is unsettled, and may miss: {_doubts(found.details)}")
+        return found
+
+    def p_values(self, X: Rows, normal: Rows) -> NDArray[np.float64]:
+        """How unusual rows are: the p-value of each beside rows that are normal and were not trained on.
+
+        A row that is normal as well has a p-value of at most ``a`` with a probability of at most ``a``, whatever the model has
+        learned.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            The rows.
+        normal : array of shape (n_normal, n_columns)
+            Normal rows that the model was not trained on: the smallest p-value is one over one more than their number.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The share of normal rows, with the row itself, that are as improbable.
+        """
+        data, beside = self._rows(X, None), self._rows(normal, None)
+        with self._face() as face:
+            _, found, _ = self._fitted().anomalies(data, beside, face)
         return found
 
     def log_partition(

@@ -19,6 +19,9 @@ class Settings(TypedDict, total=False):
 
     #: Passes over the data, for a DBN with each layer (20).
     epochs: int | None
+    #: Searches for what is not given (hidden units, learning rate, sweeps, weight decay, epochs) by the
+    #: likelihood of validation rows, and trains the best once more (none).
+    effort: Literal["quick", "normal", "thorough"] | None
     #: The learning rate before decay (0.01).
     learning_rate: float | None
     #: Rows of one step (100).
@@ -76,9 +79,12 @@ class Settings(TypedDict, total=False):
     #: Numbers to sample and learn in; likelihoods are always float64 (``auto``).
     precision: Literal["auto", "f64", "f32", "i16"] | None
     #: Kind of the visible units (what the data looks like).
-    visible: Literal["binary", "spin", "gaussian", "categorical"] | None
-    #: Values of a categorical unit (the largest in the data plus one).
+    visible: Literal["binary", "spin", "gaussian", "categorical", "counts"] | None
+    #: Values of a categorical unit, or of one that counts (the largest in the data plus one; counts have more room).
     categories: int | None
+    #: Neighbouring columns of bits of which exactly one is 1 in every row: ``auto`` makes each such group one category
+    #: (``none``).
+    groups: Literal["auto", "none"] | None
     #: How grey values become bits: drawn anew at each presentation, cut at a threshold, or as they are
     #: (what the data looks like).
     binarize: Literal["sample", "none"] | float | None
@@ -89,7 +95,7 @@ class Settings(TypedDict, total=False):
     #: Height and width of the picture in each row (a square, where there is one).
     image: tuple[int, int] | None
     #: What columns of a frame hold, by their names: ``binary``, ``gaussian``, ``gaussian:log``, ``categorical``,
-    #: ``ordinal``, ``label`` or ``ignore``; the others are found out.
+    #: ``ordinal``, ``counts``, ``binomial:N``, ``label`` or ``ignore``; the others are found out.
     kinds: dict[str, str] | None
     #: What is done about words and columns that the training frame did not have (``refuse``).
     unknown: Literal["refuse", "missing"] | None
@@ -97,7 +103,7 @@ class Settings(TypedDict, total=False):
     watch: Literal["none", "pseudo", "likelihood"] | None
     #: Stop once the validation score has not risen for so many epochs (never).
     patience: int | None
-    #: Share of the rows that is set apart for validation (0.1 with ``patience``).
+    #: Share of the rows that is set apart for validation (0.1 with ``patience`` and with ``effort``).
     valid_share: float | None
     #: Passes over the data for each layer of a DBM before all are trained together (0).
     pretrain_epochs: int | None

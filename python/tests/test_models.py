@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+from pathlib import Path
 
 import harmonium
 import numpy as np
@@ -284,3 +285,38 @@ def test_other_models_of_the_command_line(tmp_path, digits, program, train, sett
     made = settings(epochs=2).fit(digits[:300], out=tmp_path / "here")
     assert type(harmonium.load(tmp_path / "cli" / "model.safetensors")) is type(made)
     assert made.to_bytes() == (tmp_path / "cli" / "model.safetensors").read_bytes()
+
+
+def test_a_search_chooses_what_is_not_given(tmp_path: Path) -> None:
+    X = np.repeat(np.eye(8, dtype=np.uint8), 20, axis=0)
+    rbm = harmonium.RBM(effort="quick", learning_rate=0.1).fit(X, out=tmp_path / "run")
+    assert len(rbm.trials) >= 3
+    assert rbm.hidden is None and rbm.about["config"]["learning-rate"] == 0.1
+    best = max((t for t in rbm.trials if t["lower"] is not None), key=lambda t: t["lower"])
+    assert rbm.about["config"]["hidden"] == best["hidden"]
+    assert (tmp_path / "run" / "trials.jsonl").read_text().count("\n") == len(rbm.trials)
+    # The settings that were found make the same model again.
+    config = rbm.about["config"]
+    again = harmonium.RBM(
+        config["hidden"][0], epochs=best["epochs"], learning_rate=0.1, l2=config["l2"], k=config["k"],
+        valid_share=config["valid-share"],
+    ).fit(X)
+    found = rbm.parameters()
+    assert all(np.array_equal(values, found[name]) for name, values in again.parameters().items())
+
+
+def test_a_search_says_what_does_not_go_with_it(tmp_path: Path) -> None:
+    X = np.eye(8)
+    with pytest.raises(ValueError, match="epochs"):
+        harmonium.RBM(effort="quick", epochs=3).fit(X)
+    with pytest.raises(ValueError, match="deep belief network"):
+        harmonium.DBN(effort="quick").fit(X)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.toml").write_text("")
+    with pytest.raises(FileExistsError):
+        harmonium.RBM(effort="quick").fit(X, out=tmp_path / "run")
+
+
+def test_defaults_without_a_search_are_fixed() -> None:
+    assert "None" not in repr(harmonium.RBM()) and harmonium.RBM(epochs=1).fit(np.eye(4)).about["config"]["hidden"] == [100]
+    assert harmonium.DBM(epochs=1).fit(np.eye(4)).about["config"]["hidden"] == [100, 50]

@@ -331,6 +331,24 @@ def test_outliers_are_found():
     assert (detector.predict([[6, 6], [-5, 5], [0, 0]]) == [-1, -1, 1]).all()
 
 
+def test_p_values_of_normal_rows_are_uniform():
+    rng = np.random.default_rng(1)
+    mixed = np.array([[1, 0.9], [0, 0.4]])
+    X, normal, fresh = (rng.normal(size=(n, 2)) @ mixed for n in (600, 1000, 1000))
+    detector = BoltzmannOutlier(contamination=0.1, held_out=0.5, random_state=0).fit(X)
+    assert len(detector.normal_scores_) == 300
+    for found, n in [(detector.p_values(fresh), 300), (detector.p_values(fresh, normal), 1000)]:
+        assert found.min() >= 1 / (n + 1) and found.max() <= 1
+        for level in (0.05, 0.1, 0.25, 0.5):
+            error = np.sqrt(level * (1 - level) * (1 / n + 1 / 1000))
+            assert abs((found <= level).mean() - level) < 4 * error + 1 / n
+    far = detector.p_values([[9, -9], [0, 0]])
+    assert far[0] == 1 / 301 and far[1] > 0.5
+    assert (detector.predict(fresh) == -1).mean() == pytest.approx(0.1, abs=0.07)
+    with pytest.raises(ValueError, match="held out"):
+        BoltzmannOutlier(random_state=0, **SHORT).fit(X).p_values(X)
+
+
 @pytest.mark.skipif(version < (1, 9), reason="callbacks came with scikit-learn 1.9")
 @pytest.mark.parametrize(
     ("estimator", "grid", "n_logs"),

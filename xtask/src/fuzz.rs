@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn every_reader_has_a_target() {
         let targets = targets();
-        for reader in ["arff", "mat", "model_file", "npz", "png", "table"] {
+        for reader in ["arff", "frame", "mat", "model_file", "npz", "png", "table"] {
             assert!(targets.iter().any(|target| target == reader), "{reader}");
         }
     }

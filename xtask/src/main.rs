@@ -44,11 +44,12 @@ const HELP: &str = "usage:
                                 coverage [--family NAME] [--draw N] [--machine K]
                                 [--quick] [--each]
                                 [--json],
-                                dbm-start, dbn, encoder, kill-and-resume,
+                                dbm-start, dbn, encoder, holes [--seeds N],
+                                imputation [--set NAME,...] [--fill], kill-and-resume,
                                 mnist-table [--row NAME] [--epochs N] [--validate]
                                 [--write], no-silent-failure, precision, ptt,
-                                real-tables [--set NAME,...] [--splits N], sampling, shifter,
-                                tempered, three-ways, tracking
+                                real-tables [--set NAME,...] [--splits N] [--standard],
+                                sampling, shifter, tempered, three-ways, tracking
   cargo xtask reproduce docs [--long] [--write] [PAGE ...]
                                 every command of README and docs, each page in a clean
                                 folder, and whether it prints the figures on the page;

@@ -166,7 +166,9 @@ fn one(path: &Path, log_z: f64, peer: Option<&Peer>, rounds: usize) -> Outcome {
                 ratios.push(seconds / all[all.len() - 1]);
                 theirs.push(seconds);
             }
-            Some(Err(error)) => said = error.to_string(),
+            Some(Err(error)) => {
+                said = error.to_string().lines().next().unwrap_or_default().to_owned();
+            }
         }
     }
     let name = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default();

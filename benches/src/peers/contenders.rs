@@ -185,7 +185,7 @@ pub(super) const PEERS: [Peer; 7] = [
     },
     Peer {
         name: "sklearn-f32",
-        packages: &["scikit-learn", "scipy", "numpy"],
+        packages: &["scikit-learn", "scipy", "numpy", "vega-datasets"],
         items: &[Train, TrainSmallBatches, Sample, Features, Score],
         slow: false,
         band: 1.6,
@@ -196,7 +196,7 @@ pub(super) const PEERS: [Peer; 7] = [
     },
     Peer {
         name: "sklearn-f64",
-        packages: &["scikit-learn", "scipy", "numpy"],
+        packages: &["scikit-learn", "scipy", "numpy", "vega-datasets"],
         items: &[Train, TrainSmallBatches, Sample, Features, Score],
         slow: true,
         band: 1.6,

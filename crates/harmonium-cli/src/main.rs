@@ -8,6 +8,7 @@
 mod args;
 mod commands;
 mod failure;
+mod inputs;
 mod load;
 mod modalities;
 mod output;

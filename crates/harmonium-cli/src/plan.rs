@@ -7,6 +7,7 @@ use crate::args::Common;
 use crate::args::data::DataArgs;
 use crate::args::train::{TrainArgs, TrainSettings};
 use crate::failure::Failure;
+use crate::inputs::{Fingerprints, Validation};
 use clap::builder::PossibleValue;
 use clap::{Args as _, Command};
 use harmonium::evaluation::tracking::Watch;
@@ -48,7 +49,7 @@ pub(crate) struct Inputs {
     /// Fingerprint of the file of labels.
     pub(crate) labels: Option<u64>,
     /// What the training is watched with.
-    pub(crate) valid: Option<Opened>,
+    pub(crate) valid: Option<Validation>,
     /// The same, where it is a part of the data that was set apart.
     pub(crate) apart: Option<Dataset>,
 }
@@ -56,37 +57,20 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// What the training is validated with.
     pub(crate) fn validation(&self) -> Option<&Dataset> {
-        self.valid.as_ref().map(|valid| &valid.dataset).or(self.apart.as_ref())
+        self.valid.as_ref().map(|valid| &valid.opened.dataset).or(self.apart.as_ref())
     }
 
-    /// The fingerprint of each input, under its name in `run.toml`.
-    pub(crate) fn fingerprints(&self) -> Vec<(&'static str, String)> {
-        let valid = self.valid.as_ref().map(|valid| valid.about.content_hash);
-        let data = Some(self.data.about.content_hash);
-        let all = [("data-hash", data), ("labels-hash", self.labels), ("valid-hash", valid)];
-        let written = |(key, hash): (_, Option<u64>)| Some((key, format!("{:016x}", hash?)));
-        all.into_iter().filter_map(written).collect()
-    }
-
-    /// Refuses inputs that are not those a run was started with.
-    pub(crate) fn check_same(&self, provenance: &Table) -> Result<(), Failure> {
-        for (key, found) in self.fingerprints() {
-            let was = provenance.get(key).and_then(Value::as_str);
-            if was.is_some_and(|was| was != found) {
-                let what = match key {
-                    "labels-hash" => "the labels are",
-                    "valid-hash" => "the validation data is",
-                    _ => "the data is",
-                };
-                return Err(Failure::new(
-                    format!(
-                        "{what} not what the run was started with: the fingerprint has changed"
-                    ),
-                    "put the old file back, or start another run",
-                ));
-            }
-        }
-        Ok(())
+    /// The fingerprint of each input.
+    pub(crate) fn fingerprints(&self) -> Fingerprints {
+        let valid = self.valid.as_ref();
+        [
+            ("data-hash", Some(self.data.about.content_hash)),
+            ("labels-hash", self.labels),
+            ("valid-hash", valid.map(|valid| valid.opened.about.content_hash)),
+            ("valid-labels-hash", valid.and_then(|valid| valid.labels)),
+        ]
+        .into_iter()
+        .collect()
     }
 }
 
@@ -236,6 +220,11 @@ impl Asked {
             .extend(self.precision.clone().map(|precision| ("precision".into(), precision.into())));
         Ok(Request { given })
     }
+
+    /// The same with the settings of a request.
+    pub(crate) fn with(&self, request: &Request) -> Result<Self, Failure> {
+        Ok(Self { settings: read_as(&as_table(&request.given)?)?, ..self.clone() })
+    }
 }
 
 /// The kind of visible units that was asked for.
@@ -244,7 +233,7 @@ pub(crate) fn visible(asked: &Asked) -> Option<Visible> {
 }
 
 /// The model of a name.
-fn family(model: &str) -> Family {
+pub(crate) fn family(model: &str) -> Family {
     match model {
         "bm" => Family::Bm,
         "dbm" => Family::Dbm,
@@ -353,9 +342,6 @@ fn check_flags(model: &str, asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The word for sweeps that follow what a guard advises.
-pub(crate) const AUTO: &str = "auto";
-
 /// What is measured.
 pub(crate) fn watch(asked: &Asked) -> Result<Watch, Failure> {
     Ok(asked.request()?.watch()?)
@@ -383,7 +369,7 @@ pub(crate) fn resolved(
         train: &inputs.data.dataset,
         valid: inputs.validation(),
         reading: &inputs.data.reading,
-        fingerprints: &inputs.fingerprints(),
+        fingerprints: &inputs.fingerprints().written(),
     };
     let mut table = asked.request()?.configuration(family(model), &sources, visible, plan);
     if asked.settings.modality.is_empty() {

@@ -138,6 +138,42 @@ fn every_input_of_a_resumed_run_is_the_one_it_was_started_with() {
 }
 
 #[test]
+fn every_input_of_a_net_is_the_one_it_was_started_with() {
+    let folder = folder();
+    let at = folder.path();
+    let (rows, labels) = ("1,1,0\n0,0,1\n".repeat(20), "left\nright\n".repeat(20));
+    let changed = [
+        ("v.csv", "1,0,0\n0,0,1\n".repeat(20), "the validation data is not"),
+        ("w.txt", "right\nleft\n".repeat(20), "the labels of the validation data are not"),
+        ("t.csv", "1,0\n1,1\n".repeat(20), "the targets are not"),
+        ("l.txt", "right\nleft\n".repeat(20), "the labels are not"),
+    ];
+    let restore = || {
+        write(&folder, "d.csv", &rows);
+        write(&folder, "v.csv", &rows);
+        write(&folder, "l.txt", &labels);
+        write(&folder, "w.txt", &labels);
+        write(&folder, "t.csv", &"1,0\n0,1\n".repeat(20));
+    };
+    restore();
+    let net = "finetune none d.csv --hidden 3 --epochs 2";
+    let valid = "--labels l.txt --valid v.csv --valid-labels w.txt";
+    harmonium(at, &format!("{net} {valid} --out n")).works("classes");
+    harmonium(at, &format!("{net} --targets t.csv --out t")).works("targets");
+    harmonium(at, &format!("train rbm d.csv {valid} --hidden 2 --epochs 2 --out r")).works("rbm");
+    for (file, text, said) in &changed {
+        write(&folder, file, text);
+        let run = if *file == "t.csv" { "t" } else { "n" };
+        harmonium(at, &format!("finetune --out {run} --resume")).refuses(file, said);
+        if *file == "w.txt" {
+            harmonium(at, "train rbm --out r --resume").refuses(file, said);
+        }
+        restore();
+        harmonium(at, &format!("finetune --out {run} --resume")).works(file);
+    }
+}
+
+#[test]
 fn numbers_that_no_machine_can_serve_are_refused_at_once() {
     let folder = folder();
     let at = folder.path();

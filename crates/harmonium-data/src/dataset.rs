@@ -1,6 +1,6 @@
 //! A table and the way it is presented.
 
-use crate::frame::Codebook;
+use crate::frame::{Codebook, Group};
 use crate::modality::{Modalities, Modality};
 use crate::{Block, BlockValues, Error, Labels, Table};
 use harmonium_kernels::bits::BitMatrix;
@@ -206,7 +206,7 @@ impl Dataset {
     pub fn log_slopes(&self) -> Option<Vec<f64>> {
         let columns = self.book.as_ref()?.encoded();
         let scaled: Vec<_> =
-            columns.into_iter().enumerate().filter(|(_, c)| c.levels().is_empty()).collect();
+            columns.into_iter().enumerate().filter(|(_, c)| c.group() == Group::Numbers).collect();
         let of_row = |row: usize| {
             let there = scaled.iter().filter(|(c, _)| !self.table.is_missing(row, *c));
             there.map(|(c, column)| column.log_slope(f64::from(self.table.at(row, *c)))).sum()

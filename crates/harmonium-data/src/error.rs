@@ -379,6 +379,22 @@ pub enum Error {
         /// The column's name.
         column: String,
     },
+    /// A cell that is not a whole number in the range that is counted.
+    #[error(
+        "{place}, column `{}` holds `{}`, which is not a whole number from 0 to {max}",
+        brief(column),
+        brief(cell)
+    )]
+    NoCount {
+        /// Where it is.
+        place: Place,
+        /// The column's name.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+        /// The largest number.
+        max: usize,
+    },
     /// A kind that no units hold.
     #[error(
         "column `{}` cannot be learned as {kind}: there are no units of that kind yet",
@@ -562,14 +578,18 @@ impl Error {
             Self::Setting { expected, .. } => expected,
             Self::NoUnits { column, kind } => {
                 let instead = match kind {
-                    Kind::Ordinal => {
-                        "categorical, which learns each value and not their order, or gaussian"
-                    }
+                    Kind::Ignore => "the kind that it holds",
                     _ => {
                         "gaussian, on a logarithmic scale where the numbers are skewed (gaussian:log)"
                     }
                 };
                 return Cow::Owned(format!("use `--kind {}=…` with {instead}", brief(column)));
+            }
+            Self::NoCount { column, .. } => {
+                return Cow::Owned(format!(
+                    "correct the cell or leave it empty; `--kind {}=gaussian` learns numbers of any size",
+                    brief(column)
+                ));
             }
             Self::OddCell { column, .. } => {
                 let name = brief(column);

@@ -26,6 +26,7 @@ pub mod digits;
 #[cfg(feature = "readers")]
 mod format;
 #[cfg(feature = "readers")]
+mod groups;
 mod hash;
 #[cfg(feature = "readers")]
 mod input;

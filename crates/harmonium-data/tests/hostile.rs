@@ -276,6 +276,16 @@ fn write_fuzz_seeds() {
         // Two bytes of options come first, none of them set.
         std::fs::write(folder.join(format!("seed-{n}")), [vec![0, 0], bytes].concat()).unwrap();
     }
+    let folder = fuzz.join("frame");
+    std::fs::create_dir_all(&folder).unwrap();
+    let frames = [
+        "name,mass,kind,awake\nA1,3.5,cat,True\nB2,NA,\"a, b\",False\nC3,4.1,cat,\nD4,1e3,\"say \"\"x\"\"\",True\n",
+        "when;price;n\n2024-03-01;0,5;1\n2024-03-02;;2\n2024-03-03;100,25;3\n",
+        "a\tb\r\n1\tx\r\n2\ty\r\n?\tx",
+    ];
+    for (n, text) in frames.iter().enumerate() {
+        std::fs::write(folder.join(format!("seed-{n}")), text).unwrap();
+    }
     let line = ("line", bombs::text_line(60_000));
     let small = bombs::all().into_iter().filter(|(_, bytes)| bytes.len() < 64 << 10);
     for (name, bytes) in small.chain([line]) {

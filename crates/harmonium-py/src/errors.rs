@@ -58,7 +58,7 @@ fn class(error: &Error) -> &'static str {
         Error::Exists { .. } => "ExistsError",
         Error::NotARun { .. } => "NotFoundError",
         Error::Locked { .. } => "LockedError",
-        Error::Memory { .. } => "TooLargeError",
+        Error::Memory { .. } | Error::MemoryBudget { .. } => "TooLargeError",
         Error::Diverged { .. } | Error::Diverges { .. } | Error::Overflow { .. } => "DivergedError",
         Error::Cancelled { .. } => "CancelledError",
         Error::SettingType { .. } => "SettingTypeError",

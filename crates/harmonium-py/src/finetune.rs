@@ -93,7 +93,7 @@ pub(crate) fn finetune<'py>(
         let mut hear = |event: &Event| tell(json!(event).to_string());
         let mut heard = Heard::new(&mut store, &mut hear);
         let recorded = record(&mut heard, &mut learner, recording, None, teller)?;
-        Ok::<_, Failure>((recorded, store.events().to_vec()))
+        Ok::<_, Failure>((recorded, store.events().to_vec(), Vec::new()))
     })?;
     trained(py, outcome)
 }

@@ -9,8 +9,9 @@ use harmonium::evaluation::log_partition::{Method as LogZ, Settings};
 use harmonium::evaluation::pseudo::log_against_complements;
 use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix};
 use harmonium::model::{
-    ClassMethod, Classifying, Completing, Drawing, Extracting, Family, Filling, Given, Request,
-    Sampling, Scoring, Show, Visits,
+    Approach, ClassMethod, Classifying, Completing, Drawing, Extracting, Family, Filling, Given,
+    Inferring, Knowledge, Maximiser, Maximising, Observed, Request, Sampling, Scoring, Show,
+    Visits,
 };
 use harmonium::models::{Body, Network, OUTPUT, Rbm};
 use harmonium::run::Overwrite;
@@ -78,6 +79,47 @@ impl Anneals {
     }
 }
 
+/// How what is not known is inferred, and what is known.
+#[derive(Deserialize)]
+struct Infers {
+    method: String,
+    pairs: bool,
+    memory: Option<f64>,
+    class: Option<String>,
+    values: Vec<(String, String)>,
+    variables: Vec<(usize, usize)>,
+    seed: u64,
+}
+
+impl Infers {
+    fn knowledge(&self, given: Option<&Data>) -> Knowledge {
+        let rows = given.map(|data| Observed { data: data.dataset.clone(), frame: None });
+        let Self { class, values, variables, .. } = self;
+        Knowledge {
+            rows,
+            class: class.clone(),
+            values: values.clone(),
+            variables: variables.clone(),
+        }
+    }
+
+    fn inferring(&self) -> PyResult<Inferring> {
+        let approach =
+            Approach::named(&self.method).ok_or_else(|| self.unknown(&Approach::NAMES))?;
+        let annealing = Settings { seed: self.seed, ..Settings::default() };
+        Ok(Inferring { approach, pairs: self.pairs, memory: self.memory, annealing })
+    }
+
+    fn unknown<T>(&self, names: &[(T, &str)]) -> PyErr {
+        let names: Vec<&str> = names.iter().map(|(_, name)| *name).collect();
+        PyValueError::new_err(format!(
+            "method is `{}`; it must be one of {}",
+            self.method,
+            names.join(", ")
+        ))
+    }
+}
+
 /// How rows are scored.
 #[derive(Deserialize)]
 struct Scores {
@@ -103,6 +145,10 @@ type Values<'py> = (Bound<'py, PyArray2<f64>>, String);
 /// Weights, visible and hidden biases.
 type RbmArrays<'py> =
     (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// Probabilities of pairs of states, of units by their numbers.
+type Pairs<'py> = Vec<(usize, usize, Bound<'py, PyArray2<f64>>)>;
+/// The values of each layer, by its name.
+type Layers<'py> = Vec<(String, Bound<'py, PyArray1<f64>>)>;
 /// Values with their errors, how they were found, and what should be known about them.
 type Filled<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, String, Option<String>);
 
@@ -309,6 +355,62 @@ impl Model {
         Ok((PyArray2::from_owned_array(py, drawn.values), told, warning))
     }
 
+    /// What is not known, given what is, by one method or by all: everything as JSON, the pairs that were asked for, and
+    /// what should be known about it.
+    fn infer<'py>(
+        &self,
+        py: Python<'py>,
+        asked: &str,
+        given: Option<&Data>,
+        face: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(String, Pairs<'py>, Vec<String>)> {
+        let asked: Infers = settings(asked)?;
+        let inferring = asked.inferring()?;
+        let outcome = run(py, face, |teller| {
+            let known = self.0.known(asked.knowledge(given))?;
+            Ok(known.infer(&inferring, teller)?)
+        })?;
+        let found = outcome.finished()?;
+        let mut told = found.to_json(&self.0, true);
+        let values = found.graph.nodes().iter().map(|node| &node.values);
+        told["values"] = values.map(|values| json!(values)).collect();
+        let names = found.graph.nodes().iter().map(|n| json!(self.0.unit_name(n.layer, n.unit)));
+        told["names"] = names.collect();
+        let mut pairs = Vec::new();
+        let marginals = found.trusted_marginals().and_then(|answer| answer.marginals.as_ref());
+        for (edge, pair) in found.graph.edges().iter().zip(marginals.iter().flat_map(|m| &m.edges))
+        {
+            let (a, b) = edge.between;
+            let shape = (found.graph.nodes()[a].n_states(), found.graph.nodes()[b].n_states());
+            if let Ok(table) = Array2::from_shape_vec(shape, pair.clone()) {
+                pairs.push((a, b, PyArray2::from_owned_array(py, table)));
+            }
+        }
+        Ok((told.to_string(), pairs, found.warnings()))
+    }
+
+    /// The most probable state given what is known, as JSON, and its values in each layer.
+    fn most_probable<'py>(
+        &self,
+        py: Python<'py>,
+        asked: &str,
+        given: Option<&Data>,
+        face: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(String, Layers<'py>)> {
+        let asked: Infers = settings(asked)?;
+        let by = Maximiser::named(&asked.method).ok_or_else(|| asked.unknown(&Maximiser::NAMES))?;
+        let (memory, seed) = (asked.memory, asked.seed);
+        let maximising = Maximising { by, memory, seed, ..Maximising::default() };
+        let outcome = run(py, face, |teller| {
+            let known = self.0.known(asked.knowledge(given))?;
+            Ok((known.most_probable(&maximising, teller)?, self.0.top()?.clone()))
+        })?;
+        let (found, machine) = outcome.finished()?;
+        let names = machine.layers().iter().map(|layer| layer.name.clone());
+        let layers = names.zip(found.layers.iter().map(|values| PyArray1::from_slice(py, values)));
+        Ok((found.to_json(None).to_string(), layers.collect()))
+    }
+
     /// Rows with their missing values filled, and the standard error of each.
     fn complete<'py>(
         &self,
@@ -358,6 +460,22 @@ impl Model {
         Ok((PyArray1::from_vec(py, score.rows), score.mean, told))
     }
 
+    /// The score and the p-value of each row beside normal rows, and what is known of all of them.
+    fn anomalies<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Data,
+        normal: &Data,
+        face: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, String)> {
+        let (data, normal, scoring) = (&data.dataset, &normal.dataset, Scoring::default());
+        let outcome =
+            run(py, face, |teller| Ok(self.0.anomalies(data, normal, &scoring, teller)?))?;
+        let found = outcome.finished()?;
+        let told = found.to_json().to_string();
+        Ok((PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.p_values), told))
+    }
+
     /// ln Z with its interval.
     fn log_partition(
         &self,
@@ -378,7 +496,7 @@ impl Model {
         layer: Option<String>,
         face: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, usize)> {
-        let extracting = Extracting { layer, ..Extracting::default() };
+        let extracting = Extracting { layer, of: None, arithmetic: None };
         let outcome = run(py, face, |teller| {
             Ok(self.0.features_with(&data.dataset, &extracting, teller)?)
         })?;

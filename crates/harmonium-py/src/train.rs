@@ -4,7 +4,10 @@ use crate::data::Data;
 use crate::errors::Failure;
 use crate::model::Model;
 use crate::work::{Outcome, run};
-use harmonium::model::{Family, Prepared, Request, Sources, set_apart};
+use harmonium::model::{
+    Blueprint, Family, Note, Prepared, Request, Searched, Sources, Trial, set_apart,
+};
+use harmonium::progress::Listener as _;
 use harmonium::run::{
     Event, Heard, Overwrite, Recorded, RunDirectory, RunMemory, RunStore, record,
 };
@@ -15,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// What a training leaves behind.
-type Trained = (Recorded, Vec<Event>);
+type Trained = (Recorded, Vec<Event>, Vec<Trial>);
 /// The model, what is to be told of its training as JSON, and what ended it if that was not its plan.
 pub(crate) type Training<'py> = (Model, String, Option<Bound<'py, PyAny>>);
 
@@ -40,6 +43,10 @@ pub(crate) fn train<'py>(
     let fingerprints: Vec<_> = hash(data, "data-hash").into_iter().chain(valid_hash).collect();
     let outcome = run(py, face, |teller| {
         let mut request = Request { given };
+        let searched = request.given.contains_key("effort");
+        if searched {
+            request = request.to_search(family, valid.is_some())?;
+        }
         let share = request.valid_share()?.filter(|_| valid.is_none() && family != Family::Dbn);
         request.given.extend(share.map(|share| ("valid-share".to_owned(), json!(share))));
         let apart =
@@ -48,9 +55,29 @@ pub(crate) fn train<'py>(
             Some((train, valid)) => (train, Some(valid)),
             None => (&data.dataset, valid.map(|valid| &valid.dataset)),
         };
-        let sources = Sources { train, valid, reading: &data.reading, fingerprints: &fingerprints };
+        let mut sources =
+            Sources { train, valid, reading: &data.reading, fingerprints: &fingerprints };
+        let mut trials = Vec::new();
+        let overwrite = if overwrite { Overwrite::Yes } else { Overwrite::No };
+        let directory =
+            || out.as_ref().map(|path| RunDirectory::create(path, overwrite)).transpose();
+        // A directory that is in the way is said before a long search.
+        let mut writer = None;
+        if searched {
+            writer = directory()?;
+            let kept: (&[Trial], &mut Note<'_>) = (&[], &mut |_| Ok(()));
+            Searched { request, trials } = request.search(family, &sources, kept, teller)?;
+            if apart.is_some() && request.valid_share()?.is_none() {
+                // The best settings learn from all rows.
+                (sources.train, sources.valid) = (&data.dataset, None);
+            }
+        }
         let Prepared { training, recording, configuration } = request.prepare(family, sources)?;
+        if let Blueprint::Machine(machine) = &training.blueprint {
+            request.notes(family, machine).iter().for_each(|note| teller.announce(note));
+        }
         let mut learner = training.learner()?;
+        let writer = if searched { writer } else { directory()? };
         let mut memory = RunMemory::default();
         let mut tell = teller.events();
         let mut hear = |event: &Event| tell(json!(event).to_string());
@@ -58,30 +85,34 @@ pub(crate) fn train<'py>(
             let mut heard = Heard::new(store, &mut hear);
             record(&mut heard, learner.as_mut(), recording, None, teller)
         };
-        match &out {
-            None => {
-                let recorded = record(&mut memory)?;
-                Ok::<_, Failure>((recorded, memory.events().to_vec()))
-            }
-            Some(path) => {
-                let overwrite = if overwrite { Overwrite::Yes } else { Overwrite::No };
-                let mut writer = RunDirectory::create(path, overwrite)?;
-                let text =
-                    toml::to_string(&configuration).map_err(|e| Failure::Defect(e.to_string()))?;
-                writer.write_config(&text)?;
-                let recorded = record(&mut writer)?;
-                let events = writer.directory().read_events()?.events;
-                Ok((recorded, events))
-            }
+        let Some(mut writer) = writer else {
+            let recorded = record(&mut memory)?;
+            return Ok::<_, Failure>((recorded, memory.events().to_vec(), trials));
+        };
+        let text = toml::to_string(&configuration).map_err(|e| Failure::Defect(e.to_string()))?;
+        writer.write_config(&text)?;
+        if searched {
+            writer.write_trials(&trials.iter().map(|trial| json!(trial)).collect::<Vec<_>>())?;
         }
+        let recorded = record(&mut writer)?;
+        let events = writer.directory().read_events()?.events;
+        Ok((recorded, events, trials))
     })?;
     trained(py, outcome)
 }
 
 /// A training as Python has it.
 pub(crate) fn trained(py: Python<'_>, outcome: Outcome<Trained>) -> PyResult<Training<'_>> {
-    let (recorded, events) = outcome.result?;
-    let told = told(&recorded, &events).to_string();
+    let (recorded, events, trials) = match (outcome.result, &outcome.interrupted) {
+        // A search that was interrupted has no model yet.
+        (Err(_), Some(exception)) => return Err(exception.clone_ref(py)),
+        (result, _) => result?,
+    };
+    let mut told = told(&recorded, &events);
+    if !trials.is_empty() {
+        told["trials"] = json!(trials);
+    }
+    let told = told.to_string();
     let model = Model::from(recorded.model);
     let ended = match (outcome.interrupted, recorded.stop) {
         (Some(exception), _) => Some(exception),

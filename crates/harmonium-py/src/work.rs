@@ -91,6 +91,7 @@ enum Message {
         detail: String,
     },
     Note(String),
+    Announcement(String),
     /// An event as JSON, and where the reason to stop is awaited.
     Event(String, SyncSender<Option<String>>),
     /// The number of an epoch that has ended, the model after it, and where the reason to stop is awaited.
@@ -120,6 +121,10 @@ impl Listener for Teller<'_> {
 
     fn note(&mut self, text: &str) {
         self.send(Message::Note(text.to_owned()));
+    }
+
+    fn announce(&mut self, text: &str) {
+        self.send(Message::Announcement(text.to_owned()));
     }
 
     fn cancelled(&mut self) -> bool {
@@ -188,7 +193,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Runs `work` with the interpreter released. `face` is an object with the methods `progress`, `note` and
+/// Runs `work` with the interpreter released. `face` is an object with the methods `progress`, `note`, `announce` and
 /// `event`, or nothing.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
@@ -270,6 +275,9 @@ fn hear(face: Option<&Bound<'_, PyAny>>, message: Message) -> PyResult<()> {
         }
         Message::Note(text) => {
             face.call_method1("note", (crate::errors::spelt(&text),))?;
+        }
+        Message::Announcement(text) => {
+            face.call_method1("announce", (crate::errors::spelt(&text),))?;
         }
         Message::Event(event, answer) => {
             let reason = face.call_method1("event", (event,))?;

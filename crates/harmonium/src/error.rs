@@ -110,6 +110,18 @@ pub enum Error {
         /// How much it would take.
         bytes: f64,
     },
+    /// Less memory than tables take, however many of them are made again.
+    #[error(
+        "the tables of the junction tree may take {budget:.2e} bytes, and need at least {least:.2e}; {all:.2e} keep all of them"
+    )]
+    MemoryBudget {
+        /// What they may take.
+        budget: f64,
+        /// The least that would do.
+        least: f64,
+        /// What all of them take.
+        all: f64,
+    },
     /// Data of the wrong width.
     #[error("the data has {found} columns, the visible layers take {expected}{detail}")]
     ColumnCount {
@@ -564,6 +576,9 @@ impl Error {
             }
             Self::Topology { .. } => {
                 "use `Machine` itself for other graphs; every algorithm works on it"
+            }
+            Self::MemoryBudget { .. } => {
+                "allow more with `--memory`, or use an approximate method: `bp`, `trw`, `gibbs` or `ais`"
             }
             Self::Memory { .. } => "use fewer units, chains, samples or temperatures",
             Self::ColumnCount { .. } => {

@@ -66,10 +66,11 @@ impl Moments {
             rows.add_products(machine, c, out);
         }
         let is_mean = |l: &LayerId| x.layers[l.0].meaning == Meaning::Means;
-        if machine.layer_ids().any(|l| is_mean(&l) && machine.is_gaussian(l)) {
+        let spreads = |l: LayerId| machine.is_gaussian(l) || machine.layer(l).units.sums_own();
+        if machine.layer_ids().any(|l| is_mean(&l) && spreads(l)) {
             let held = Clamp::layers(machine.layer_ids().filter(|l| !is_mean(l)));
             // Without a density there were no means to begin with.
-            let _ = self.add_spread(machine, &held, weights);
+            let _ = self.add_spread(machine, x, &held, weights);
         }
     }
 
@@ -131,14 +132,18 @@ impl Moments {
         }
     }
 
-    /// Adds what the spread of free Gaussian units around their means brings to rows of a state that
-    /// counts as values: their covariance given everything else.
+    /// Adds what the spread of free units around their means brings to rows of a state that counts as
+    /// values: the covariance of Gaussian ones given everything else, the statistics of whole numbers.
     pub(crate) fn add_spread(
         &mut self,
         machine: &Machine,
+        x: &State,
         clamp: &Clamp,
         weights: &[f64],
     ) -> Result<(), Error> {
+        for l in machine.layer_ids().filter(|&l| machine.layer(l).units.sums_own()) {
+            self.add_levels_spread(machine, x, l, clamp, weights);
+        }
         for FreeReals { units, density, rows } in machine.free_reals(clamp, weights.len())? {
             let n = units.len();
             let weight: f64 = rows.iter().map(|&row| weights[row]).sum();
@@ -174,6 +179,30 @@ impl Moments {
             }
         }
         Ok(())
+    }
+
+    /// The same of one layer of whole numbers.
+    fn add_levels_spread(
+        &mut self,
+        machine: &Machine,
+        x: &State,
+        l: LayerId,
+        clamp: &Clamp,
+        weights: &[f64],
+    ) {
+        let layer = machine.layer(l);
+        let mut spread = vec![0.0; layer.units.own_parameters().len()];
+        for (row, w) in weights.iter().enumerate() {
+            for (i, &mean) in x.row(l, row).iter().enumerate() {
+                if clamp.holds(l, row, i) {
+                    continue;
+                }
+                layer.units.own_of_spread(mean, layer.own().piece(i..i + 1), &mut spread);
+                for (k, s) in spread.iter().enumerate() {
+                    self.own[l.0][k * layer.len() + i] -= w * s;
+                }
+            }
+        }
     }
 
     /// Adds `scale` times another set of moments.

@@ -27,6 +27,9 @@ pub trait Listener {
     /// Something a person should know that is neither a result nor an error.
     fn note(&mut self, _text: &str) {}
 
+    /// What is about to be done, and how: nothing that asks for anything.
+    fn announce(&mut self, _text: &str) {}
+
     /// Whether the work should stop. Training keeps its state; other work ends with
     /// [`Error::Cancelled`].
     fn cancelled(&mut self) -> bool {

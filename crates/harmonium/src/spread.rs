@@ -5,7 +5,7 @@
 //! out say of them ([`crate::gaussian`]).
 
 use crate::gaussian::{Block, Sample, shrinkage};
-use crate::machine::{LayerId, Machine};
+use crate::machine::{Layer, LayerId, Machine};
 use crate::schema::Feed;
 use crate::units::Storage;
 use harmonium_kernels::random::Stream;
@@ -20,7 +20,7 @@ const SAMPLED: usize = 60_000_000;
 /// pair.
 pub const MOST_REAL_COLUMNS: usize = 128;
 
-/// What is remembered of real columns besides their means.
+/// What is remembered of columns of numbers besides their means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Spread {
@@ -32,18 +32,25 @@ pub struct Spread {
     pub correlations: Vec<f64>,
     /// $\lambda$.
     pub shrinkage: f64,
+    /// The share of each value of each column of whole numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Vec<f64>>,
 }
 
 impl Spread {
-    /// Of the real columns of `feed`, which fills the visible layers of `layers`; nothing where there
+    /// Of the columns of numbers of `feed`, which fills the visible layers of `layers`; nothing where there
     /// are none.
     pub fn of(layers: &Machine, feed: &Feed<'_>) -> Option<Self> {
         let real = real_layers(layers);
-        if real.is_empty() {
+        let levels = level_shares(layers, feed);
+        if real.is_empty() && levels.is_empty() {
             return None;
         }
-        let (_, variances) = statistics(layers, feed, &real);
-        let mut spread = Self { variances, ..Self::default() };
+        let mut spread = Self { levels, ..Self::default() };
+        if real.is_empty() {
+            return Some(spread);
+        }
+        spread.variances = statistics(layers, feed, &real).1;
         if spread.variances.len() <= MOST_REAL_COLUMNS
             && let Some(found) = Correlations::of(layers, feed, &real)
         {
@@ -53,6 +60,25 @@ impl Spread {
             spread.shrinkage = found.shrinkage;
         }
         Some(spread)
+    }
+
+    /// The standard deviation of each column of numbers of some visible layers, in their order; nothing where one is not known.
+    pub(crate) fn deviations<'l>(
+        &self,
+        layers: impl IntoIterator<Item = &'l Layer>,
+    ) -> Option<Vec<f64>> {
+        let (mut variances, mut levels) = (self.variances.iter(), self.levels.iter());
+        let mut found = Vec::new();
+        for layer in layers {
+            for _ in 0..layer.len() {
+                match layer.units.storage() {
+                    Storage::Reals => found.push(variances.next()?.sqrt()),
+                    Storage::Levels => found.push(deviation(levels.next()?)),
+                    _ => {}
+                }
+            }
+        }
+        (variances.next().is_none() && levels.next().is_none()).then_some(found)
     }
 
     /// Where the precisions of units that stand for these columns start: those of columns that are coupled with each other, or of
@@ -220,6 +246,47 @@ pub(crate) fn least_variance(mean: f64, variance: f64) -> f64 {
     }
     let size = if mean == 0.0 { 1.0 } else { mean.abs() };
     (SHARE * size).powi(2)
+}
+
+/// The share of each value of each column of whole numbers, over the rows that have one.
+fn level_shares(layers: &Machine, feed: &Feed<'_>) -> Vec<Vec<f64>> {
+    let whole = |&l: &LayerId| layers.layer(l).units.storage() == Storage::Levels;
+    let whole: Vec<LayerId> = layers.visible_layers().into_iter().filter(whole).collect();
+    let columns = || whole.iter().flat_map(|&l| (0..layers.layer(l).len()).map(move |i| (l, i)));
+    let zeros = |(l, _): (LayerId, usize)| vec![0.0; layers.layer(l).units.largest() + 1];
+    let mut shares: Vec<Vec<f64>> = columns().map(zeros).collect();
+    let n_rows = if whole.is_empty() { 0 } else { feed.data().n_rows() };
+    for start in (0..n_rows).step_by(ROWS) {
+        let batch = feed.batch(start..(start + ROWS).min(n_rows), Stream::new(0));
+        let Ok(x) = batch.to_state(layers) else { return Vec::new() };
+        for row in 0..x.n_rows() {
+            for ((l, i), shares) in columns().zip(&mut shares) {
+                if batch.clamp().holds(l, row, i) {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "whole numbers from 0 on"
+                    )]
+                    let value = x.row(l, row)[i] as usize;
+                    shares[value] += feed.data().weight(start + row);
+                }
+            }
+        }
+    }
+    for shares in &mut shares {
+        let total: f64 = shares.iter().sum();
+        shares.iter_mut().for_each(|s| *s /= if total > 0.0 { total } else { 1.0 });
+    }
+    shares
+}
+
+/// The standard deviation of a column of whole numbers.
+fn deviation(shares: &[f64]) -> f64 {
+    let moment = |f: &dyn Fn(f64) -> f64| -> f64 {
+        shares.iter().enumerate().map(|(k, s)| s * f(k as f64)).sum()
+    };
+    let mean = moment(&|x| x);
+    moment(&|x| (x - mean).powi(2)).sqrt()
 }
 
 /// The visible layers of real units.

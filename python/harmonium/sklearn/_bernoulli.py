@@ -308,6 +308,9 @@ class _Face:
     def progress(self, *_: Any) -> None:
         """Nothing is shown."""
 
+    def announce(self, text: str) -> None:
+        """Nothing is shown."""
+
     def note(self, text: str) -> None:
         """Says what a person should know."""
         warnings.warn(text, stacklevel=3)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from .._families import RBM
+from ..errors import InvalidError
 from ._machine import Machine
 
 __all__ = ["BoltzmannOutlier"]
@@ -20,12 +22,15 @@ class BoltzmannOutlier(OutlierMixin, Machine):
 
     The score of a row is its log-likelihood up to a constant, the negative free energy, which needs no partition
     function. Rows below the threshold are outliers; it is the quantile of the training rows that ``contamination``
-    asks for.
+    asks for, or of those that were held out.
 
     Parameters
     ----------
     contamination : float, default=0.1
         The share of the training rows that count as outliers, up to 0.5.
+    held_out : float, default=None
+        The share of the training rows that is not learned but kept beside the others, so that scores are those of rows the
+        machine has not seen: the threshold and :meth:`p_values` are then calibrated. By default all rows are learned.
     hidden : int, default=50
         Number of hidden units.
     epochs : int, default=None
@@ -47,6 +52,8 @@ class BoltzmannOutlier(OutlierMixin, Machine):
     ----------
     offset_ : float
         The score of the threshold.
+    normal_scores_ : ndarray of shape (n_held_out,)
+        The scores of the rows that were held out, where some were.
     model_ : harmonium.RBM
         The trained model, of standardised values where they are real.
     n_features_in_ : int
@@ -64,12 +71,16 @@ class BoltzmannOutlier(OutlierMixin, Machine):
 
     _model_class = RBM
     _takes_nan = False
-    _parameter_constraints: dict[str, Any] = {"contamination": [Interval(Real, 0, 0.5, closed="right")]}
+    _parameter_constraints: dict[str, Any] = {
+        "contamination": [Interval(Real, 0, 0.5, closed="right")],
+        "held_out": [Interval(Real, 0, 1, closed="neither"), None],
+    }
 
     def __init__(
         self,
         contamination: float = 0.1,
         *,
+        held_out: float | None = None,
         hidden: int = 50,
         epochs: int | None = None,
         learning_rate: float | None = None,
@@ -80,6 +91,7 @@ class BoltzmannOutlier(OutlierMixin, Machine):
         verbose: bool | int = False,
     ) -> None:
         self.contamination = contamination
+        self.held_out = held_out
         self.hidden = hidden
         self.epochs = epochs
         self.learning_rate = learning_rate
@@ -108,6 +120,8 @@ class BoltzmannOutlier(OutlierMixin, Machine):
             The fitted detector.
         """
         X = self._validated(X, reset=True)
+        if self.held_out is not None:
+            return self._fit_beside(X, sample_weight, y)
         self._learn(X, sample_weight=sample_weight, y=y)
         scores = self._scores(X, "free-energy")
         if sample_weight is not None:
@@ -116,6 +130,52 @@ class BoltzmannOutlier(OutlierMixin, Machine):
             scores = np.repeat(scores, weights.astype(int)) if whole else scores[weights > 0]
         self.offset_ = float(np.percentile(scores, 100.0 * self.contamination))
         return self
+
+    def _fit_beside(self, X: Any, sample_weight: Any, y: Any) -> BoltzmannOutlier:
+        """Learns some rows, and calibrates on the others."""
+        order = check_random_state(self.random_state).permutation(X.shape[0])
+        n = min(round(self.held_out * X.shape[0]), X.shape[0] - 1)
+        # The largest score at which the p-value is not above the contamination.
+        place = int(np.floor(self.contamination * (n + 1))) - 1
+        if place < 0:
+            raise InvalidError(
+                f"{n} rows that are held out cannot tell a share of {self.contamination} apart",
+                "give more rows, hold out more of them, or raise `contamination`",
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order[n:]]
+        self._learn(X[order[n:]], sample_weight=weights, y=None if y is None else np.asarray(y)[order[n:]])
+        self.normal_scores_ = np.sort(self._scores(X[order[:n]], "free-energy"))
+        self.offset_ = float(self.normal_scores_[place])
+        return self
+
+    def p_values(self, X: Any, normal: Any = None) -> Any:
+        """Computes how unusual each row is beside rows that are normal and were not learned.
+
+        A normal row has a p-value of at most ``a`` with a probability of at most ``a``, whatever was learned.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+        normal : {array-like, sparse matrix} of shape (n_normal, n_features), default=None
+            Normal rows; by default those that ``held_out`` kept.
+
+        Returns
+        -------
+        p_values : ndarray of shape (n_samples,)
+            From one over one more than the number of normal rows up to 1.
+        """
+        X = self._rows(X)
+        if normal is not None:
+            _, found, _ = self.model_._fitted().anomalies(self._data(X), self._data(self._rows(normal)), None)
+            return found
+        if not hasattr(self, "normal_scores_"):
+            raise InvalidError(
+                "no rows were held out that p-values could be calibrated on",
+                "give `normal`, rows that were not learned, or a share `held_out` before `fit`",
+            )
+        below = np.searchsorted(self.normal_scores_, self._scores(X, "free-energy"), side="right")
+        return (1 + below) / (1 + len(self.normal_scores_))
 
     def score_samples(self, X: Any) -> Any:
         """Computes the negative free energy of each row: the higher, the more probable.

@@ -98,8 +98,8 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "HxW[:column-major]")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
-    /// What a column of a table holds: binary, gaussian, categorical, label or ignore; repeatable [default: what
-    /// it looks like]
+    /// What a column of a table holds: binary, gaussian, categorical, ordinal, counts, binomial:N, label or ignore;
+    /// repeatable [default: what it looks like]
     #[arg(long, value_name = "NAME=KIND")]
     #[serde(rename = "kinds", with = "as_kinds", skip_serializing_if = "Vec::is_empty")]
     pub(crate) kind: Vec<ColumnKind>,

@@ -408,6 +408,9 @@ pub(crate) struct ScoreArgs {
     /// Draws of the recognition distribution for each row of a DBN: bound and importance
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(crate) draws: usize,
+    /// How unusual each row is instead: p-values beside these rows, which are normal and were not trained on
+    #[arg(long, value_name = "NORMAL")]
+    pub(crate) anomaly: Option<String>,
     /// Also write the score of each row: .npy or .csv
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<String>,

@@ -112,13 +112,19 @@ pub(crate) struct TrainSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<Vec<usize>>,
     /// Kind of the visible units [default: what the data looks like]
-    #[arg(long, value_parser = ["binary", "spin", "gaussian", "categorical"], help_heading = "Model and data")]
+    #[arg(long, value_parser = ["binary", "spin", "gaussian", "categorical", "counts"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) visible: Option<String>,
-    /// Values of a categorical unit [default: the largest in the data plus one]
+    /// Values of a categorical unit, or of one that counts [default: the largest in the data plus one; counts have more
+    /// room]
     #[arg(long, value_name = "Q", help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) categories: Option<usize>,
+    /// Neighbouring columns of bits of which exactly one is 1 in every row: auto makes each such group one category, none
+    /// leaves them bits [default: none]
+    #[arg(long, value_parser = ["auto", "none"], help_heading = "Model and data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
     /// Couplings inside layers, for `bm`; an `rbm` couples up to 256 real columns unless it is `none`
     #[arg(long, value_delimiter = ',', value_parser = ["visible", "hidden", "none"], help_heading = "Model and data")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,11 +4,10 @@ use super::train::{Prepared, Told, judged, prepare, start_in, tell};
 use crate::args::Common;
 use crate::args::train::TrainArgs;
 use crate::failure::Failure;
-use crate::plan::{self, AUTO, Asked};
+use crate::plan::{self, Asked};
 use crate::render::progress::{Terminal, listen};
 use harmonium::Error;
-use harmonium::model::{Autopilot, Effort, Hidden, Open, Trial, VALID_SHARE};
-use harmonium::models::{Dbm, Lateral};
+use harmonium::model::{Family, Request, Searched, Sources, Trial};
 use harmonium::progress::Listener;
 use harmonium::run::{Overwrite, RunDirectory, RunWriter};
 use serde_json::{Value, json};
@@ -24,26 +23,20 @@ pub(super) fn is_wanted(model: &str, asked: &Asked) -> bool {
 pub(super) fn fly(
     model: &str,
     args: &TrainArgs,
-    mut asked: Asked,
+    asked: Asked,
     common: &Common,
     terminal: &mut Terminal,
 ) -> Result<Told, Failure> {
-    let settings = &mut asked.settings;
-    if settings.valid.is_none() {
-        settings.valid_share.get_or_insert(VALID_SHARE);
-    }
-    if model == "bm" {
-        let usual = || Lateral::default().layers().iter().map(ToString::to_string).collect();
-        settings.lateral.get_or_insert_with(usual);
-    }
-    let given = asked.clone();
-    asked.settings.hidden = Some(hidden(model, &given).some());
-    let (prepared, blueprint) = prepare(model, asked, terminal)?;
+    let family = plan::family(model);
+    let request = asked.request()?.to_search(family, asked.settings.valid.is_some())?;
+    let mut first = request.clone();
+    first.given.insert("hidden".into(), json!(request.hidden(family)?.some()));
+    let (prepared, blueprint) = prepare(model, asked.with(&first)?, terminal)?;
     // What does not fit is refused before there is a directory.
     drop(prepared.training(blueprint)?.learner()?);
     let mut writer = directory(args)?;
-    let (best, trials) = search(model, &given, &prepared, &mut writer, terminal)?;
-    let chosen = with(&given, &best)?;
+    let Searched { request, trials } = search(family, &request, &prepared, &mut writer, terminal)?;
+    let chosen = asked.with(&request)?;
     let line = repeating(model, &chosen)?;
     terminal.note(&table(&trials));
     let (prepared, blueprint) = prepare(model, chosen, terminal)?;
@@ -54,12 +47,6 @@ pub(super) fn fly(
     told.json["repeat"] = json!(line);
     told.text = format!("{}\n{}\nrepeat it with\n  {line} --out RUN", table(&trials), told.text);
     Ok(told)
-}
-
-/// The hidden units that were asked for, or those that are to be found.
-fn hidden(model: &str, given: &Asked) -> Hidden {
-    let layers = if model == "dbm" { Dbm::USUAL_LAYERS } else { 1 };
-    Hidden::given_or(given.settings.hidden.clone(), layers)
 }
 
 /// The directory of the run, new or of a search that was interrupted.
@@ -74,48 +61,20 @@ fn directory(args: &TrainArgs) -> Result<RunWriter, Failure> {
 
 /// Lets the library search; what it tried is in the directory, and not tried again.
 fn search(
-    model: &str,
-    given: &Asked,
+    family: Family,
+    request: &Request,
     prepared: &Prepared,
     writer: &mut RunWriter,
     terminal: &mut Terminal,
-) -> Result<(Trial, Vec<Trial>), Failure> {
-    let settings = &given.settings;
-    let Some(valid) = prepared.inputs.validation() else {
-        return Err(Failure::new("there is nothing to choose by", "give it `--valid-share 0.1`"));
+) -> Result<Searched, Failure> {
+    let inputs = &prepared.inputs;
+    let fingerprints = inputs.fingerprints().written();
+    let sources = Sources {
+        train: &inputs.data.dataset,
+        valid: inputs.validation(),
+        reading: &inputs.data.reading,
+        fingerprints: &fingerprints,
     };
-    let shape = |hidden: &[usize]| {
-        let mut asked = prepared.asked.clone();
-        asked.settings.hidden = Some(hidden.to_vec());
-        prepared.blueprint(model, &asked).map_err(|failure| Error::Setting {
-            name: "hidden",
-            value: failure.to_string(),
-            range: "fitting",
-        })
-    };
-    let autopilot = Autopilot {
-        train: &prepared.inputs.data.dataset,
-        valid,
-        shape: &shape,
-        hidden: hidden(model, given),
-        plan: prepared.plan.clone(),
-        open: Open {
-            rule: settings.rule.is_none(),
-            learning_rate: settings.learning_rate.is_none(),
-            k: settings.k.is_none(),
-            l2: settings.l2.is_none(),
-        },
-        effort: match settings.effort.as_deref() {
-            Some("quick") => Effort::Quick,
-            Some("thorough") => Effort::Thorough,
-            _ => Effort::Normal,
-        },
-    };
-    let (n, updates) = autopilot.work();
-    terminal.note(&format!(
-        "the autopilot makes at most {n} trials, {updates} updates of {} rows in all, then trains the best again",
-        autopilot.plan.batch
-    ));
     listen()?;
     let mut lines = begun(prepared, writer)?;
     let done: Vec<Trial> =
@@ -124,7 +83,7 @@ fn search(
         lines.push(json!(trial));
         writer.write_trials(&lines)
     };
-    autopilot.run(&done, &mut note, terminal).map_err(|error| match error {
+    request.search(family, &sources, (&done, &mut note), terminal).map_err(|error| match error {
         Error::Cancelled { .. } => Failure::new(
             error.to_string(),
             "go on with the same command and `--resume`: the trials so far are kept",
@@ -152,20 +111,6 @@ fn begun(prepared: &Prepared, writer: &mut RunWriter) -> Result<Vec<Value>, Fail
             "repeat the command as it was, or begin anew with `--force`",
         )),
     }
-}
-
-/// What was given, and what was found.
-fn with(given: &Asked, best: &Trial) -> Result<Asked, Failure> {
-    let mut table = plan::as_table(&given.settings)?;
-    // The run is that of the settings, however they were found.
-    table.remove("effort");
-    let steered = given.settings.k.as_deref() == Some(AUTO);
-    for (key, value) in best.settings() {
-        if key != "k" || !steered {
-            table.extend(plan::as_table(&json!({ key: value }))?);
-        }
-    }
-    Ok(Asked { settings: plan::read_as(&table)?, ..given.clone() })
 }
 
 /// The command that trains it again.

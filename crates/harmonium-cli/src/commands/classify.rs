@@ -67,7 +67,7 @@ fn answers(
 ) -> Result<(), Failure> {
     let data = load::data_for(model, &args.data, &args.reading, &mut terminal)?;
     let (variable, packed) = (args.targets_variable.clone(), args.targets_packed_bits);
-    let open = |spec: &String| targets(spec, variable, packed, data.n_rows());
+    let open = |spec: &String| targets(spec, variable, packed, data.n_rows()).map(|found| found.0);
     let targets = args.targets.as_ref().map(open).transpose()?;
     let found = model.answer(&data, targets.as_ref(), &mut terminal)?;
     drop(terminal);

@@ -21,6 +21,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
     loaded.about.notes.iter().for_each(|note| terminal.note(note));
     let s = Summary::of(&loaded.table);
     let image = loaded.table.image();
+    let groups = loaded.table.one_hot_groups();
     // Classes that occur: numbers may be left out.
     let n_classes = loaded.labels.as_ref().map(|l| l.compact().0.len());
     if common.json {
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
             "visible": s.visible.to_string(),
             "binarize": s.binarize.to_string(),
             "why": s.why,
+            "groups": groups.iter().map(|g| [g.start, g.end]).collect::<Vec<_>>(),
             "hash": format!("{:016x}", loaded.about.content_hash),
         }));
     }
@@ -49,6 +51,17 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
         image.map(|i| format!(", pictures of {}x{}", i.height, i.width)).unwrap_or_default();
     let distinct = s.n_distinct.map_or("more than 256".into(), |n| n.to_string());
     let labels = n_classes.map_or("none".into(), |n| format!("{n} classes"));
+    let one_hot = groups.first().map_or(String::new(), |first| {
+        let n: usize = groups.iter().map(ExactSizeIterator::len).sum();
+        format!(
+            "
+  categories        {} in {n} columns, of which exactly one is 1 in every row: the first in columns {} to {}
+                    `train --groups auto` learns each as one categorical unit, which wastes nothing on other rows",
+            groups.len(),
+            first.start,
+            first.end - 1
+        )
+    });
     render::result(&format!(
         "{} ({})
   rows              {}
@@ -60,7 +73,7 @@ pub(crate) fn run(args: &DataCommandArgs, common: &Common) -> Result<(), Failure
   distinct values   {distinct}
   labels            {labels}
   visible units     {} with `--binarize {}`
-                    {}",
+                    {}{one_hot}",
         loaded.about.name,
         loaded.about.format,
         s.n_rows,
@@ -100,6 +113,7 @@ fn as_json(opened: &Opened, book: &Codebook) -> Value {
                 value["center"] = json!(center);
                 value["scale"] = json!(scale);
             }
+            Code::Count { max } => value["largest"] = json!(max),
             _ => value["values"] = json!(column.levels()),
         }
         value

@@ -11,7 +11,8 @@ use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::Model;
 use harmonium::model::{
-    Approach, Course, Given, Inferred, Inferring, Maximiser, Maximising, MostProbable, Observed,
+    Approach, Course, Given, Inferred, Inferring, Knowledge, Maximiser, Maximising, MostProbable,
+    Observed,
 };
 use harmonium::run::{load_evidence, write_map, write_mar, write_pr};
 use serde_json::json;
@@ -43,12 +44,12 @@ pub(crate) fn run(args: &InferArgs, common: &Common) -> Result<(), Failure> {
         .transpose()?;
     drop(terminal);
     files.write(&model, &given, &inferred, best.as_ref(), args.force)?;
-    answers::warn(&inferred);
+    inferred.warnings().iter().for_each(|warning| render::warn(warning));
     if common.json {
         let few = inferred.graph.nodes().len() <= FEW_UNITS;
-        let mut value = answers::as_json(&model, &inferred, few)?;
+        let mut value = inferred.to_json(&model, few);
         if let Some(best) = &best {
-            value["map"] = answers::map_as_json(best, &inferred);
+            value["map"] = best.to_json(Some(&inferred));
         }
         if !files.all().is_empty() {
             value["out"] = json!(files.all());
@@ -71,22 +72,13 @@ fn known<'m>(
     model: &'m Model,
     terminal: &mut Terminal,
 ) -> Result<Given<'m>, Failure> {
-    let values: Vec<_> = args.wheres.iter().map(KnownValue::pair).collect();
-    let (columns, units) = model.columns_and_units(values);
-    let given = match (&args.given, &args.class) {
-        (Some(spec), _) => {
-            let rows = row(args, model, spec, terminal)?.with_values(model, &columns)?;
-            model.given(&rows.data, None)?
-        }
-        (None, Some(name)) => model.of_class(name)?,
-        (None, None) if columns.is_empty() => model.freely(),
-        (None, None) => model.given(&model.know(&columns)?.data, None)?,
+    let known = Knowledge {
+        rows: args.given.as_ref().map(|spec| row(args, model, spec, terminal)).transpose()?,
+        class: args.class.clone(),
+        values: args.wheres.iter().map(KnownValue::pair).collect(),
+        variables: args.evidence.as_deref().map(load_evidence).transpose()?.unwrap_or_default(),
     };
-    let mut given = if units.is_empty() { given } else { given.and_values(&units)? };
-    if let Some(path) = &args.evidence {
-        given = given.and_evidence(&load_evidence(path)?)?;
-    }
-    Ok(given)
+    Ok(model.known(known)?)
 }
 
 /// The one row that is asked about.

@@ -13,7 +13,7 @@ use harmonium::evaluation::dbn::DbnLikelihood;
 use harmonium::evaluation::likelihood::Estimate;
 use harmonium::evaluation::log_partition::{Bracket, LogPartition};
 use harmonium::evaluation::row_sums::How;
-use harmonium::model::{Behind, Scoring, Visits};
+use harmonium::model::{Anomalies, Behind, Scoring, Visits};
 use harmonium::{Dataset, Method, Model, Score};
 use ndarray::Array2;
 use serde_json::json;
@@ -44,6 +44,13 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         draws: args.draws,
         visits: if args.stochastic { Visits::One } else { Visits::All },
     };
+    if let Some(normal) = &args.anomaly {
+        let asked = load::Asked { data: Some(normal), ..asked };
+        let normal = load::rows(&model, &asked, &mut terminal)?.data;
+        let found = model.anomalies(&data, &normal, &scoring, &mut terminal)?;
+        drop(terminal);
+        return tell_anomalies(&found, &model, args, common);
+    }
     let score = model.score_with(&data, &scoring, &mut terminal)?;
     drop(terminal);
     warn(&score);
@@ -61,6 +68,26 @@ pub(crate) fn run(args: &ScoreArgs, common: &Common) -> Result<(), Failure> {
         render::json(&score.to_json())?;
     } else {
         render::result(&as_text(&score))?;
+    }
+    written
+}
+
+/// Says how unusual the rows are, and writes the score and the p-value of each.
+fn tell_anomalies(
+    found: &Anomalies,
+    model: &Model,
+    args: &ScoreArgs,
+    common: &Common,
+) -> Result<(), Failure> {
+    let written = args.out.as_ref().map_or(Ok(()), |out| {
+        let value = |(row, column): (usize, usize)| [&found.scores, &found.p_values][column][row];
+        let rows = Array2::from_shape_fn((found.scores.len(), 2), value);
+        output::write_columns(out, args.force, model, &rows, &["score".into(), "p_value".into()])
+    });
+    if common.json {
+        render::json(&found.to_json())?;
+    } else {
+        render::result(&found.in_words())?;
     }
     written
 }

@@ -4,26 +4,25 @@ use super::autopilot;
 use crate::args::Common;
 use crate::args::train::{TrainArgs, TrainCommand};
 use crate::failure::Failure;
+use crate::inputs::Validation;
 use crate::plan::{self, Asked, Inputs};
 use crate::render;
 use crate::render::progress::{Terminal, listen};
 use crate::{load, modalities};
 use harmonium::evaluation::monitor::Confirmation;
 use harmonium::findings::{Evidence, Finding, findings};
-use harmonium::machine::{Layer, Machine, Role};
 use harmonium::model::{
-    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, fitting_layers, set_apart,
+    Blueprint, Judging, LabelMonitor, Training, fitting_binarize, groups_note, set_apart,
 };
-use harmonium::models::{Body, MOST_COUPLED_COLUMNS, coupled_columns};
+use harmonium::models::Body;
 use harmonium::progress::Listener;
 use harmonium::run::{
     About, BestScore, Ending, Memory, Overwrite, Recorded, Recording, RunDirectory, RunWriter,
     SavedCheckpoint,
 };
 use harmonium::training::{Learner, Metric, Stop};
-use harmonium::units::Units;
 use harmonium::{Dataset, Plan};
-use harmonium_data::{Labels, Opened, Reading, Remembered};
+use harmonium_data::{Labels, Opened};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -137,24 +136,15 @@ fn asked(model: &str, args: &TrainArgs, common: &Common) -> Result<Asked, Failur
     plan::typed(&plan::merge(config, plan::flags(args, common)?))
 }
 
-/// Says how real columns start.
-fn note_columns(model: &str, machine: &Machine, asked: &Asked, terminal: &mut Terminal) {
-    let n = coupled_columns(machine);
-    if n > 0 && model == "rbm" && asked.settings.lateral.is_none() {
-        terminal.note(&format!(
-            "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
-             shrunken covariance (`--lateral none` leaves that out)"
-        ));
-    }
-    let many = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
-    let widest = machine.layers().iter().filter(many).map(Layer::len).max().unwrap_or(0);
-    if n == 0 && model == "rbm" && asked.settings.lateral.is_none() && widest > MOST_COUPLED_COLUMNS
-    {
-        terminal.note(&format!(
-            "{widest} real columns are not coupled with each other: that is done for up to \
-             {MOST_COUPLED_COLUMNS}"
-        ));
-    }
+/// Says which columns are categories.
+fn note_groups(data: &Dataset, asked: &Asked, terminal: &mut Terminal) {
+    let Some(found) = groups_note(data) else { return };
+    let what = match asked.settings.groups.as_deref() {
+        Some("auto") => "each is learned as one categorical unit",
+        Some(_) => "as asked for, they are learned as bits",
+        None => "they are learned as bits; `--groups auto` learns each as one categorical unit",
+    };
+    terminal.note(&format!("{found}; {what}"));
 }
 
 /// Opens the data and plans the run: everything that can fail before a file is written.
@@ -164,21 +154,18 @@ pub(crate) fn prepare(
     terminal: &mut Terminal,
 ) -> Result<(Prepared, Blueprint), Failure> {
     let (opened, labels) = open(&mut asked, terminal)?;
-    let visible = visible_layers(&opened.dataset, &asked)?;
+    note_groups(&opened.dataset, &asked, terminal);
+    let visible = asked.request()?.layers(&opened.dataset)?;
     let n_classes = opened.dataset.labels().map_or(0, Labels::n_classes);
     let blueprint = plan::blueprint(model, &asked, visible.clone(), n_classes)?;
     let plan = plan::learning(&asked, &blueprint)?;
     if let Blueprint::Machine(machine) = &blueprint {
-        note_columns(model, machine, &asked, terminal);
+        let request = asked.request()?;
+        request.notes(plan::family(model), machine).iter().for_each(|note| terminal.note(note));
     }
     let inputs = with_validation(&mut asked, opened, labels, terminal)?;
     let table = plan::resolved(model, &asked, &inputs, &visible, &plan)?;
     Ok((Prepared { asked, inputs, plan, table }, blueprint))
-}
-
-/// The visible layers that the data fills, without that of its labels.
-fn visible_layers(data: &Dataset, asked: &Asked) -> Result<Vec<Layer>, Failure> {
-    Ok(fitting_layers(data, plan::visible(asked), asked.settings.categories)?)
 }
 
 /// Everything a run reads.
@@ -252,43 +239,23 @@ fn labelled(
     Ok((opened, source))
 }
 
-/// Opens the validation data, read as the training data was, with its labels if there are any.
+/// Opens the validation data, with its labels if there are any.
 fn validation(
     asked: &Asked,
     opened: &Opened,
     terminal: &mut Terminal,
-) -> Result<Option<Opened>, Failure> {
+) -> Result<Option<Validation>, Failure> {
     let Some(spec) = &asked.settings.valid else { return Ok(None) };
-    if !asked.settings.modality.is_empty() {
+    let labels = asked.settings.valid_labels.as_deref();
+    let valid = if asked.settings.modality.is_empty() {
+        Validation::open(spec, labels, (opened, &asked.reading), terminal)?
+    } else {
         let (settings, reading) = (&asked.settings, &asked.flags);
         let chosen = (settings.key.as_deref(), Some(spec.as_str()));
-        return modalities::sources(&settings.modality, reading, chosen, terminal).map(Some);
-    }
-    let mut reading = opened.reading.clone();
-    reading.variable.clone_from(&asked.reading.variable);
-    let expected = opened.dataset.n_columns();
-    let asked_of_valid = Reading { unknown: asked.reading.unknown, ..Reading::default() };
-    let (book, n_columns) = (opened.dataset.book(), Some(expected));
-    let remembered = Remembered { reading: &reading, book, n_columns };
-    let mut valid = asked_of_valid.open_as(remembered, spec)?;
-    valid.about.notes.iter().for_each(|note| terminal.note(note));
-    let found = valid.dataset.n_columns();
-    if found != expected {
-        return Err(Failure::new(
-            format!("the validation data has {found} columns, the training data {expected}"),
-            "both are read with the same flags",
-        ));
-    }
-    let Some(known) = opened.dataset.labels().map(Labels::class_names) else {
-        valid.dataset = valid.dataset.without_labels();
-        return Ok(Some(valid));
+        let opened = modalities::sources(&settings.modality, reading, chosen, terminal)?;
+        Validation { opened, labels: None }
     };
-    if let Some(path) = &asked.settings.valid_labels {
-        valid.dataset = load::with_labels(valid.dataset, path, Some(&known), terminal)?;
-    } else if let Some(labels) = valid.dataset.labels() {
-        let labels = labels.numbered_as(&known).map_err(|error| error.in_file(spec))?;
-        valid.dataset = valid.dataset.with_labels(labels)?;
-    } else {
+    if opened.dataset.labels().is_some() && valid.opened.dataset.labels().is_none() {
         terminal.note(
             "the validation rows have no labels: they are summed out, so that its scores are those of the \
              data alone; `--valid-labels FILE` gives them",
@@ -319,13 +286,6 @@ fn apart(
 }
 
 impl Prepared {
-    /// The model that these settings ask for, on the same data.
-    pub(super) fn blueprint(&self, model: &str, asked: &Asked) -> Result<Blueprint, Failure> {
-        let data = &self.inputs.data.dataset;
-        let n_classes = data.labels().map_or(0, harmonium_data::Labels::n_classes);
-        plan::blueprint(model, asked, visible_layers(data, asked)?, n_classes)
-    }
-
     /// What `run.toml` holds, as text.
     pub(super) fn config(&self) -> Result<String, Failure> {
         toml::to_string(&self.table).map_err(|e| {
@@ -413,7 +373,7 @@ fn resume(model: &str, args: &TrainArgs, common: &Common) -> Result<Told, Failur
     let mut writer = RunDirectory::resume(&args.out)?;
     let (asked, provenance) = stored(model, &writer, args, common)?;
     let (prepared, blueprint) = prepare(model, asked, &mut terminal)?;
-    prepared.inputs.check_same(&provenance)?;
+    prepared.inputs.fingerprints().check_same(&provenance)?;
     let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(model) = writer.directory().model()? {
         let epochs = checkpoint.as_ref().map_or(model.about.epoch, |c| c.model().about.epoch);

@@ -1,55 +1,16 @@
-//! What methods of inference say, as text, JSON and tables.
+//! What methods of inference say, as text and tables.
 
-use crate::failure::Failure;
 use crate::output::cell;
-use crate::render;
 use harmonium::Model;
 use harmonium::evaluation::log_partition::LogPartition;
 use harmonium::exact::By;
 use harmonium::graph::Node;
 use harmonium::model::{Answer, Approach, Course, Inferred, MostProbable, Side};
-use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Units whose probabilities are shown, and whose states are.
 const SHOWN: usize = 16;
 const SHOWN_STATES: usize = 100;
-
-/// Says on stderr what should be known about a result.
-pub(crate) fn warn(inferred: &Inferred) {
-    for answer in &inferred.answers {
-        match &answer.course {
-            Course::Sampled { mixed: false, sweeps, r_hat, .. } => {
-                let r_hat = r_hat.map_or(String::new(), |r| format!(": R-hat {r:.2}"));
-                render::warn(&format!(
-                    "the chains have not mixed after {sweeps} sweeps{r_hat}; the probabilities of `gibbs` may be wrong"
-                ));
-            }
-            Course::Iterated { fixed_points, spread, .. }
-                if *fixed_points > 1 && inferred.answers.len() == 1 =>
-            {
-                render::warn(&format!(
-                    "`{}` has {fixed_points} fixed points, whose probabilities differ by up to {spread:.3}: the one with the largest ln Z is shown",
-                    answer.approach.name()
-                ));
-            }
-            Course::Iterated { converged: false, .. } if inferred.answers.len() == 1 => {
-                render::warn(&format!(
-                    "`{}` has not converged: ln Z is a bound all the same, the probabilities are rough",
-                    answer.approach.name()
-                ));
-            }
-            Course::Annealed(found) if found.is_unsettled() => {
-                let why: Vec<String> = found.doubts.iter().map(ToString::to_string).collect();
-                render::warn(&format!(
-                    "ln Z by `ais` is unsettled, and its interval may miss: {}",
-                    why.join("; ")
-                ));
-            }
-            _ => {}
-        }
-    }
-}
 
 /// The result in words.
 pub(crate) fn describe(model: &Model, inferred: &Inferred) -> String {
@@ -128,15 +89,6 @@ fn size(bytes: f64) -> String {
     }
 }
 
-fn bound(side: Side) -> &'static str {
-    match side {
-        Side::Exact => "exact",
-        Side::Lower => "lower",
-        Side::Upper => "upper",
-        Side::Unknown => "neither",
-    }
-}
-
 /// All answers side by side.
 fn table(answers: &[Answer]) -> String {
     let mut rows = vec![
@@ -147,7 +99,7 @@ fn table(answers: &[Answer]) -> String {
         rows.push([
             answer.approach.name().to_owned(),
             answer.log_z.map_or("-".into(), |z| format!("{z:.6}")),
-            if answer.log_z.is_none() { "-".into() } else { bound(answer.side).into() },
+            if answer.log_z.is_none() { "-".into() } else { answer.side.name().into() },
             answer.largest_error.filter(|_| !failed).map_or("-".into(), |e| format!("{e:.6}")),
             format!("{:.3}", answer.seconds),
             course(answer),
@@ -217,76 +169,6 @@ fn units(model: &Model, inferred: &Inferred, answer: &Answer, n: usize) -> Strin
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The result as JSON; the probabilities of units are part of it where they are `few`.
-pub(crate) fn as_json(model: &Model, inferred: &Inferred, few: bool) -> Result<Value, Failure> {
-    let answers = inferred.answers.iter().map(answer_as_json).collect::<Result<Vec<_>, _>>()?;
-    let mut value = json!({ "n_units": inferred.graph.nodes().len(), "answers": answers });
-    if let Some(answer) = inferred.trusted_log_z() {
-        value["log_z"] = json!(answer.log_z);
-        value["method"] = json!(answer.approach.name());
-        value["bound"] = json!(bound(answer.side));
-    }
-    if let Some(log_evidence) = inferred.log_evidence {
-        value["log_evidence"] = json!(log_evidence);
-    }
-    let (lower, upper) = inferred.bounds();
-    value["lower_bound"] = json!(lower);
-    value["upper_bound"] = json!(upper);
-    if let Some(answer) = inferred.trusted_marginals() {
-        value["marginals_method"] = json!(answer.approach.name());
-        if let Some(marginals) = answer.marginals.as_ref().filter(|_| few) {
-            let unit = |(node, p): (&Node, &Vec<f64>)| json!({ "unit": model.unit_name(node.layer, node.unit), "probabilities": p });
-            let units = inferred.graph.nodes().iter().zip(&marginals.nodes).map(unit);
-            value["units"] = units.collect();
-        }
-    }
-    Ok(value)
-}
-
-fn answer_as_json(answer: &Answer) -> Result<Value, Failure> {
-    let mut value = json!({
-        "method": answer.approach.name(), "log_z": answer.log_z, "bound": bound(answer.side),
-        "largest_error": answer.largest_error, "seconds": answer.seconds,
-    });
-    let more = match &answer.course {
-        Course::Summed { by, log2_terms, bytes, width, recomputed } => {
-            let by = match by {
-                None => "closed form",
-                Some(By::Enumeration) => "enumeration",
-                Some(By::Elimination) => "junction tree",
-            };
-            json!({ "converged": true, "by": by, "log2_terms": log2_terms, "bytes": bytes,
-                    "width": width, "recomputed": recomputed })
-        }
-        Course::Iterated { converged, starts, n_converged, fixed_points, spread, first } => json!({
-            "converged": converged, "starts": starts, "converged_starts": n_converged,
-            "fixed_points": fixed_points, "spread": spread, "log_z_from_nothing": first,
-        }),
-        Course::Sampled { sweeps, r_hat, mixed, errors } => {
-            let largest = errors.iter().flatten().copied().fold(0.0, f64::max);
-            json!({ "converged": mixed, "sweeps": sweeps, "r_hat": r_hat,
-                    "largest_std_error": largest })
-        }
-        Course::Annealed(found) => {
-            let mut of = serde_json::to_value(found).map_err(|e| {
-                Failure::new(format!("cannot write the result: {e}"), "report this")
-            })?;
-            if let Some(map) = of.as_object_mut() {
-                map.retain(|key, v| !v.is_null() && key != "method" && key != "log_z");
-                map.insert("converged".into(), json!(!found.is_unsettled()));
-            }
-            of
-        }
-        Course::Failed(error) => {
-            json!({ "converged": false, "error": error.to_string(), "hint": error.hint() })
-        }
-    };
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
-    Ok(value)
-}
-
 /// The most probable state in words.
 pub(crate) fn describe_map(best: &MostProbable, inferred: &Inferred) -> String {
     let mode = &best.mode;
@@ -303,7 +185,7 @@ pub(crate) fn describe_map(best: &MostProbable, inferred: &Inferred) -> String {
     };
     let mut text =
         format!("most probable state: E = {:.6} ({}{hits}), {proof}", best.energy, best.by.name());
-    if let Some(p) = log_probability(best, inferred) {
+    if let Some(p) = best.log_probability(inferred) {
         let _ = write!(text, "; ln p = {p:.6}");
     }
     let written = |s: &Option<usize>| s.map_or("-".to_owned(), |s| s.to_string());
@@ -311,23 +193,6 @@ pub(crate) fn describe_map(best: &MostProbable, inferred: &Inferred) -> String {
     let more = if best.states.len() > SHOWN_STATES { " ..." } else { "" };
     let _ = write!(text, "\n  states {}{more}", states.join(" "));
     text
-}
-
-/// $\ln p$ of the state among the free units, where ln Z is exact.
-fn log_probability(best: &MostProbable, inferred: &Inferred) -> Option<f64> {
-    let exact = inferred.answers.iter().find(|a| a.is_exact())?;
-    Some(best.mode.log_weight - exact.log_z?)
-}
-
-/// The most probable state as JSON.
-pub(crate) fn map_as_json(best: &MostProbable, inferred: &Inferred) -> Value {
-    let mode = &best.mode;
-    json!({
-        "energy": best.energy, "method": best.by.name(), "proved": mode.is_proved(),
-        "least_energy": mode.upper.is_finite().then_some(-mode.upper),
-        "starts": mode.starts, "hits": mode.hits, "states": best.states,
-        "log_probability": log_probability(best, inferred),
-    })
 }
 
 /// A line for each state of each free unit.

@@ -56,6 +56,10 @@ impl Listener for Terminal {
         self.bar.suspend(|| render::aside(&format!("note: {text}")));
     }
 
+    fn announce(&mut self, text: &str) {
+        self.note(text);
+    }
+
     fn cancelled(&mut self) -> bool {
         STOP.load(Ordering::Relaxed)
     }

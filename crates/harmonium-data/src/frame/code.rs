@@ -32,7 +32,15 @@ pub enum Code {
         /// The words, in their order; two of them make a bit.
         levels: Vec<String>,
     },
+    /// The number itself, a whole one.
+    Count {
+        /// The largest that the units can hold.
+        max: usize,
+    },
 }
+
+/// The largest value of a unit that counts.
+pub(super) const MOST_COUNTED: usize = 1023;
 
 /// What is done to a number before it is centered and scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +124,13 @@ impl Code {
         Self::Number { curve, center, scale, decimals, padded }
     }
 
+    /// Counts with room for half as many again; the largest value is one less than a power of two, so that
+    /// columns of about the same size share a layer. Nothing for numbers beyond [`MOST_COUNTED`].
+    pub(super) fn fit_counts(cells: &Cells) -> Option<Self> {
+        let most = cells.iter().flatten().filter_map(whole).max().unwrap_or(0);
+        Some(Self::Count { max: counting_room(most)? })
+    }
+
     /// The words that a column holds: numbers by their size, other words by the alphabet.
     pub(super) fn fit_levels(cells: &Cells) -> Self {
         let mut levels: Vec<&str> = cells.iter().flatten().collect();
@@ -136,6 +151,7 @@ impl Code {
             Self::Level { levels } => {
                 Encoder::Level { places: levels.iter().map(String::as_str).zip(0..).collect() }
             }
+            Self::Count { max } => Encoder::Count { max: *max },
         }
     }
 
@@ -152,7 +168,7 @@ impl Code {
             Self::Number { curve, center, scale, .. } => {
                 curve.log_slope(center + scale * z) - scale.ln()
             }
-            Self::Level { .. } => 0.0,
+            Self::Level { .. } | Self::Count { .. } => 0.0,
         }
     }
 
@@ -160,7 +176,7 @@ impl Code {
     pub(super) fn value(&self, z: f64) -> f64 {
         match self {
             Self::Number { curve, center, scale, .. } => curve.invert(center + scale * z),
-            Self::Level { .. } => z,
+            Self::Level { .. } | Self::Count { .. } => z,
         }
     }
 
@@ -176,6 +192,7 @@ impl Code {
                 let zero = text.starts_with('-') && text[1..].bytes().all(|b| b"0.".contains(&b));
                 if zero { text[1..].to_owned() } else { text }
             }
+            Self::Count { max } => format!("{:.0}", z.clamp(0.0, *max as f64)),
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -193,6 +210,7 @@ impl Code {
 pub(super) enum Encoder<'c> {
     Number { curve: Curve, center: f64, scale: f64 },
     Level { places: BTreeMap<&'c str, u32> },
+    Count { max: usize },
 }
 
 impl Encoder<'_> {
@@ -206,6 +224,7 @@ impl Encoder<'_> {
                 (z.abs() < f64::from(f32::MAX)).then_some(z)
             }
             Self::Level { places } => places.get(cell.trim()).copied().map(f64::from),
+            Self::Count { max } => whole(cell).filter(|k| k <= max).map(|k| k as f64),
         }
     }
 }
@@ -213,6 +232,21 @@ impl Encoder<'_> {
 /// The number in a cell, if it is a finite one.
 pub(super) fn number(cell: &str) -> Option<f64> {
     cell.trim().parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+/// The whole number from 0 on in a cell.
+pub(super) fn whole(cell: &str) -> Option<usize> {
+    let x = number(cell).filter(|x| x.fract() == 0.0 && (0.0..1e9).contains(x))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and small")]
+    Some(x as usize)
+}
+
+/// The largest value of units that count up to `most`: half as many again, rounded up to one less than a power of
+/// two. Nothing where that is too many.
+pub fn counting_room(most: usize) -> Option<usize> {
+    let room = (most + most.div_ceil(2)).max(7);
+    let max = (room + 1).next_power_of_two() - 1;
+    if max <= MOST_COUNTED { Some(max) } else { (most <= MOST_COUNTED).then_some(MOST_COUNTED) }
 }
 
 /// Digits behind the point; none in numbers with an exponent.

@@ -1,8 +1,8 @@
 //! How the columns of a table become numbers for a machine, and back.
 
-use super::code::{Code, Curve, number};
-use super::detect::{Detected, Odd, detect};
-use super::{Asked, Cells, Frame, Kind, Kinds};
+use super::code::{Code, Curve, MOST_COUNTED, number, whole};
+use super::detect::{Detected, MOST_LEVELS, Odd, detect};
+use super::{Asked, Cells, Frame, Kind, Kinds, Place};
 use crate::Error;
 
 /// The columns that are learned, each with its code, and those that are not.
@@ -53,6 +53,12 @@ pub enum Group {
     Bits,
     /// So many values.
     Categories(usize),
+    /// So many values in an order.
+    Ordered(usize),
+    /// Whole numbers up to this one.
+    Counts(usize),
+    /// Successes out of so many.
+    Successes(usize),
     /// The class of the row, one of so many.
     Label(usize),
 }
@@ -63,16 +69,24 @@ impl Coded {
         match &self.code {
             Code::Level { levels } if self.kind == Kind::Label => Group::Label(levels.len()),
             Code::Level { levels } if levels.len() == 2 => Group::Bits,
+            Code::Level { levels } if self.kind == Kind::Ordinal => Group::Ordered(levels.len()),
             Code::Level { levels } => Group::Categories(levels.len()),
             Code::Number { .. } => Group::Numbers,
+            Code::Count { max } if matches!(self.kind, Kind::Binomial(_)) => Group::Successes(*max),
+            Code::Count { max } => Group::Counts(*max),
         }
+    }
+
+    /// Whether its values are larger and smaller, so that a mean says something of them.
+    pub fn is_ordered(&self) -> bool {
+        !matches!(self.group(), Group::Bits | Group::Categories(_) | Group::Label(_))
     }
 
     /// Entries of its unit in a machine.
     pub fn n_entries(&self) -> usize {
         match self.group() {
-            Group::Numbers | Group::Bits => 1,
             Group::Categories(q) | Group::Label(q) => q,
+            _ => 1,
         }
     }
 
@@ -80,7 +94,7 @@ impl Coded {
     pub fn levels(&self) -> &[String] {
         match &self.code {
             Code::Level { levels } => levels,
-            Code::Number { .. } => &[],
+            Code::Number { .. } | Code::Count { .. } => &[],
         }
     }
 
@@ -88,7 +102,7 @@ impl Coded {
     pub fn curve(&self) -> Option<Curve> {
         match self.code {
             Code::Number { curve, .. } => Some(curve).filter(|c| *c != Curve::Linear),
-            Code::Level { .. } => None,
+            Code::Level { .. } | Code::Count { .. } => None,
         }
     }
 
@@ -109,6 +123,7 @@ impl Coded {
                 Error::NoNumber { place, column, cell }
             }
             Code::Number { .. } => Error::BelowLogarithm { place, column, cell },
+            Code::Count { max } => Error::NoCount { place, column, cell, max: *max },
         }
     }
 }
@@ -207,7 +222,7 @@ impl Codebook {
     /// word of a binary column and for each word of a category.
     pub fn entry_names(&self) -> Vec<String> {
         let of = |column: &Coded| match column.group() {
-            Group::Numbers => vec![column.name.clone()],
+            _ if column.is_ordered() => vec![column.name.clone()],
             Group::Bits => vec![format!("{}={}", column.name, column.levels()[1])],
             _ => column.levels().iter().map(|level| format!("{}={level}", column.name)).collect(),
         };
@@ -279,15 +294,50 @@ fn fit_code(frame: &Frame, name: &str, kind: Kind, curve: Curve) -> Result<Code,
             let code = Code::fit_levels(cells);
             let found = match &code {
                 Code::Level { levels } => levels.len(),
-                Code::Number { .. } => 0,
+                _ => 0,
             };
             let enough = if kind == Kind::Binary { found == 2 } else { found >= 2 };
             if enough { Ok(code) } else { Err(Error::LevelCount { column, kind, found }) }
         }
-        Kind::Ordinal | Kind::Counts | Kind::Binomial(_) | Kind::Ignore => {
-            Err(Error::NoUnits { column, kind })
+        Kind::Ordinal => {
+            let wrong = |cell: &str| number(cell).is_none();
+            if let Some((place, cell)) = first_that(frame, cells, wrong) {
+                return Err(Error::NoNumber { place, column, cell });
+            }
+            let code = Code::fit_levels(cells);
+            let found = match &code {
+                Code::Level { levels } => levels.len(),
+                _ => 0,
+            };
+            let fits = (2..=MOST_LEVELS).contains(&found);
+            if fits { Ok(code) } else { Err(Error::LevelCount { column, kind, found }) }
         }
+        Kind::Counts | Kind::Binomial(_) => {
+            let most = if let Kind::Binomial(n) = kind { n as usize } else { MOST_COUNTED };
+            let wrong = |cell: &str| whole(cell).is_none_or(|k| k > most);
+            if let Some((place, cell)) = first_that(frame, cells, wrong) {
+                return Err(Error::NoCount { place, column, cell, max: most });
+            }
+            let code = match kind {
+                Kind::Binomial(_) => (most <= MOST_COUNTED).then_some(Code::Count { max: most }),
+                _ => Code::fit_counts(cells),
+            };
+            code.ok_or(Error::NoUnits { column, kind })
+        }
+        Kind::Ignore => Err(Error::NoUnits { column, kind }),
     }
+}
+
+/// The first cell that is wrong, with its place.
+fn first_that(
+    frame: &Frame,
+    cells: &Cells,
+    wrong: impl Fn(&str) -> bool,
+) -> Option<(Place, String)> {
+    let of = |(row, cell): (usize, Option<&str>)| {
+        cell.filter(|c| wrong(c)).map(|cell| (frame.place(row), cell.to_owned()))
+    };
+    cells.iter().enumerate().find_map(of)
 }
 
 fn odd_cell(frame: &Frame, name: &str, odd: Odd) -> Error {
@@ -360,9 +410,11 @@ pub(super) mod tests {
         assert!(matches!(error(&[("size", "binary")]), Error::NoColumn { .. }));
         let two = error(&[("kind", "label"), ("tame", "label")]);
         assert!(matches!(two, Error::TwoLabels { .. }));
-        for kind in ["ordinal", "counts", "binomial:9"] {
-            assert!(matches!(error(&[("mass", kind)]), Error::NoUnits { .. }), "{kind}");
+        assert!(matches!(error(&[("kind", "ordinal")]), Error::NoNumber { .. }));
+        for kind in ["counts", "binomial:9"] {
+            assert!(matches!(error(&[("mass", kind)]), Error::NoCount { .. }), "{kind}");
         }
+        assert!(matches!(error(&[("kind", "binomial:2000")]), Error::NoCount { .. }));
         let nothing = ["mass", "kind", "tame"].map(|n| (n, "ignore"));
         assert!(matches!(error(&nothing), Error::NothingToLearn { .. }));
     }

@@ -1,11 +1,13 @@
 //! What a column seems to hold, and why.
 
-use super::code::{Curve, number};
+use super::code::{Curve, MOST_COUNTED, number};
 use super::{Cells, Kind};
 use std::collections::BTreeSet;
 
 /// Most words of a category that are learned unasked.
 pub(super) const MOST_LEVELS: usize = 64;
+/// Different whole numbers up to which they are more likely levels than counts.
+const FEW_LEVELS: usize = 10;
 /// Skewness from which a logarithm is looked at.
 const SKEWED: f64 = 2.0;
 /// Numbers from which a few words among them are taken for slips of the pen, and the share they must have.
@@ -125,6 +127,7 @@ fn numbers(name: &str, cells: &Cells, n_distinct: usize) -> Detected {
         return Detected::new(Kind::Ignore, why);
     }
     let why = format!("{n_distinct} different numbers");
+    let why = counting_advice(name, &values, n_distinct).map_or(why.clone(), |a| why + &a);
     let plain = skewness(&values);
     if let Some(curve) = Curve::logarithm(&values).filter(|_| plain > SKEWED) {
         let bent: Vec<f64> = values.iter().filter_map(|&x| curve.apply(x)).collect();
@@ -134,6 +137,23 @@ fn numbers(name: &str, cells: &Cells, n_distinct: usize) -> Detected {
         }
     }
     Detected::new(Kind::Gaussian, why)
+}
+
+/// What else whole numbers may be learned as: few of them as levels in an order, others from 0 on as counts.
+fn counting_advice(name: &str, values: &[f64], n_distinct: usize) -> Option<String> {
+    let (low, high) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
+    let whole = values.iter().all(|x| x.fract() == 0.0);
+    if !whole {
+        return None;
+    }
+    // Few, most of which occur between their ends.
+    if n_distinct <= FEW_LEVELS && n_distinct as f64 >= 0.5 * (high - low) {
+        return Some(format!(" (their order alone: `--kind {name}=ordinal`)"));
+    }
+    let counts = low == 0.0 && high <= MOST_COUNTED as f64 && n_distinct > FEW_LEVELS;
+    counts.then(|| format!(" (if they count: `--kind {name}=counts`)"))
 }
 
 /// Whether a column is called an id.

@@ -1,6 +1,5 @@
 //! What is known of each cell that was filled: how probable its word is, and in which range its number lies.
 
-use super::code::Code;
 use super::{Cells, Codebook, Coded, Frame};
 use crate::Error;
 use ndarray::{ArrayView1, ArrayView2};
@@ -80,7 +79,7 @@ impl Coded {
     fn report(&self, row: usize, start: usize, rows: FilledRows<'_>, lines: &mut Lines) {
         let number = (row + 1).to_string();
         let (mean, error) = (rows.means[[row, start]], rows.errors[[row, start]]);
-        if let Code::Number { .. } = self.code {
+        if self.is_ordered() {
             let n = rows.draws.nrows() / rows.means.nrows();
             let drawn = rows.draws.column(start);
             let [low, high] = interval(drawn, row * n..(row + 1) * n)

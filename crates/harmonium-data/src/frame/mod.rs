@@ -32,7 +32,7 @@ mod read;
 mod records;
 
 pub use cells::Cells;
-pub use code::{Code, Curve};
+pub use code::{Code, Curve, counting_room};
 pub use codebook::{Codebook, Coded, Group, LeftOut};
 pub use encode::{Encoded, Unknown};
 pub use filled::FilledRows;

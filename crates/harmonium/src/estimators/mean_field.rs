@@ -40,15 +40,16 @@ impl Estimator for MeanFieldPosterior {
         self.convergence = Some(sampler.mean_field(clamp, &mut x, self.settings)?);
         normalise(batch, &mut self.weights);
         let graph = sampler.graph();
-        let real = |l: &LayerId| graph.is_gaussian(*l) && !clamp.holds_layer(*l);
+        let spreads = |l: LayerId| graph.is_gaussian(l) || graph.layer(l).units.sums_own();
+        let real = |l: &LayerId| spreads(*l) && !clamp.holds_layer(*l);
         let free: Vec<LayerId> = graph.layer_ids().filter(real).collect();
         if free.iter().any(|&l| !clamp.frees_layer(l)) {
-            // Means of real units have a spread, which here depends on what each row holds.
+            // Means of real units and of whole numbers have a spread, which here depends on what each row holds.
             free.iter().for_each(|l| x.layers[l.0].meaning = Meaning::Values);
             let machine = sampler.machine();
             let mut moments = Moments::zeros(machine);
             moments.add(machine, &x, &self.weights);
-            moments.add_spread(machine, clamp, &self.weights)?;
+            moments.add_spread(machine, &x, clamp, &self.weights)?;
             return Ok(Side::Moments(moments));
         }
         Ok(Side::Particles { state: self.particles.insert(x), weights: &self.weights })

@@ -11,7 +11,7 @@
 
 use super::{Context, Deferring, Estimator, Side, normalise};
 use crate::error::Error;
-use crate::machine::{Machine, Role, State};
+use crate::machine::{Machine, Meaning, Role, State};
 use crate::moments::Moments;
 
 /// Every unit given all the others, at the data.
@@ -63,11 +63,14 @@ impl Estimator for PseudoLikelihood {
                 misses.set_row(l, row, &miss)?;
             }
         }
+        for l in machine.layer_ids().filter(|&l| machine.layer(l).units.sums_own()) {
+            means.layers[l.0].meaning = Meaning::Means;
+        }
         let mut model = Moments::zeros(machine);
         model.add(machine, &means, &weights);
         let mut products = Moments::zeros(machine);
         products.add(machine, &misses, &weights);
-        products.bias.iter_mut().for_each(|b| b.fill(0.0));
+        products.bias.iter_mut().chain(&mut products.own).for_each(|b| b.fill(0.0));
         Ok(Side::Moments(model.minus(&products)))
     }
 }

@@ -151,6 +151,8 @@ pub struct Fitted {
     machine: Machine,
     /// The logarithm of the sum of each unit of each layer.
     log_sums: Vec<Vec<f64>>,
+    /// The logarithm of the share of each value of each unit of each layer of whole numbers.
+    log_shares: Vec<Vec<Vec<f64>>>,
     /// Real units together.
     gaussian: Option<Gaussian>,
 }
@@ -172,6 +174,8 @@ impl Fitted {
         let real = real_layers(layers);
         let n_real: usize = real.iter().map(|&l| layers.layer(l).len()).sum();
         let mut variances = spread.map_or(&[][..], |s| &s.variances);
+        let mut shares = spread.map_or(&[][..], |s| &s.levels).iter();
+        let mut log_shares = Vec::new();
         let entries: usize = layers.visible_layers().iter().map(|&l| layers.layer(l).len()).sum();
         let known = means.iter().chain(variances).all(|x| x.is_finite());
         if means.len() != entries || variances.len() != n_real || rows == 0 || !known {
@@ -182,6 +186,14 @@ impl Fitted {
             let mut layer = layers.layer(l).clone();
             let of_layer = &means[at..at + layer.len()];
             at += layer.len();
+            let whole = if layer.units.sums_own() { layer.len() } else { 0 };
+            let these: Vec<Vec<f64>> =
+                shares.by_ref().take(whole).map(|s| smoothed_shares(s, rows as f64)).collect();
+            let size = layer.units.largest() + 1;
+            if these.len() != whole || these.iter().any(|s| s.len() != size) {
+                return Ok(None);
+            }
+            log_shares.push(these);
             if real.contains(&l) {
                 let (own, rest) = variances.split_at(layer.len());
                 variances = rest;
@@ -198,7 +210,7 @@ impl Fitted {
         let machine = Machine::new(visible, Vec::new())?;
         let gaussian = spread.and_then(|s| Gaussian::new(&machine, &s.correlations));
         let log_sums = machine.layers().iter().map(log_sums).collect();
-        Ok(Some(Self { machine, log_sums, gaussian }))
+        Ok(Some(Self { machine, log_sums, log_shares, gaussian }))
     }
 
     /// The baselines of `train` for the visible layers of `layers`.
@@ -254,6 +266,14 @@ impl Fitted {
             let (layer, values) = (self.machine.layer(l), x.row(l, row));
             let group = layer.units.group();
             let unit = |unit: usize| {
+                if let Some(shares) = self.log_shares[l.0].get(unit) {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "whole numbers from 0 on"
+                    )]
+                    return shares[values[unit] as usize];
+                }
                 let entries = unit * group..(unit + 1) * group;
                 let of_entry = |i: usize| {
                     let own = 0..layer.units.own_parameters().len();
@@ -304,6 +324,12 @@ fn smoothed_bias(layer: &Layer, means: &[f64], n: f64) -> Vec<f64> {
         }
         (_, None) => layer.bias_of_means(means),
     }
+}
+
+/// The logarithm of shares of values, smoothed as if counted in `n` rows.
+fn smoothed_shares(shares: &[f64], n: f64) -> Vec<f64> {
+    let total = n + 0.5 * shares.len() as f64;
+    shares.iter().map(|s| ((n * s + 0.5) / total).ln()).collect()
 }
 
 /// Real units with their correlations.

@@ -204,7 +204,9 @@ impl<'a> Row<'a> {
                     .zip(choice.iter().zip(now).map(|(c, n)| c - n))
                     .filter(|c| c.1 != 0.0)
                     .collect();
-                self.gain(*l, field, &change)
+                let own = self.machine.layer(*l).own().piece(range.clone());
+                let climb = units.own_energy(own, choice) - units.own_energy(own, now);
+                self.gain(*l, field, &change) - climb
             })
             .collect();
         -log_sum_exp(&gains)

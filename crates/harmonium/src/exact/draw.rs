@@ -7,7 +7,7 @@ use super::enumerate::Position;
 use super::problem::{Entry, Problem};
 use crate::error::Error;
 use crate::machine::{Machine, State};
-use crate::units::{Draw, OwnParameters};
+use crate::units::Draw;
 use harmonium_kernels::random::{Site, Stream};
 
 impl Problem {
@@ -41,7 +41,7 @@ impl Problem {
         let mut values = position.theta.clone();
         for (lane, run) in self.runs.iter().enumerate().filter(|(_, r)| r.units.is_finite()) {
             let draw = Draw { stream, site: Site::new(row, 0, lane), start: 0 };
-            run.units.sample_in_place(&mut values[run.entries.clone()], OwnParameters::NONE, draw);
+            run.units.sample_in_place(&mut values[run.entries.clone()], run.own(), draw);
         }
         let start = values.len() - self.gaussian.len();
         let mut normals = vec![0.0; self.gaussian.len()];

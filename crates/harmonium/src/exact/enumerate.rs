@@ -5,9 +5,9 @@
 //! one value. The walk keeps $e^\theta$ of the summed units and multiplies it by precomputed
 //! factors; each chunk starts afresh, which keeps the rounding of the products below $10^{-12}$.
 
-use super::problem::Problem;
+use super::problem::{Entry, Problem};
 use crate::gaussian::Block;
-use crate::units::{BitCoordinates, OwnParameters, Storage, log_sum_exp};
+use crate::units::{BitCoordinates, Storage, log_sum_exp};
 use harmonium_kernels::dense::add_scaled;
 use harmonium_kernels::log_product::{group_for, scale_and_log_product};
 use rayon::prelude::*;
@@ -235,6 +235,7 @@ impl<'a> Walker<'a> {
         let (step, sign) = if upwards { (level, 1.0) } else { (level - 1, -1.0) };
         let changes = &problem.units[unit].steps[step];
         debug_assert!(changes.iter().all(|c| c.0 >= problem.units[unit].start));
+        self.log_weight -= sign * problem.units[unit].own[step];
         for &(entry, d) in changes {
             self.log_weight += sign * d * self.field[entry];
         }
@@ -267,7 +268,7 @@ impl<'a> Walker<'a> {
                 // The product has e^(s theta); e^(t theta) is common to both values.
                 Some(BitCoordinates::PLAIN) if kept => 0.0,
                 Some(bits) if kept => bits.shift * theta.iter().sum::<f64>(),
-                _ if run.units.is_finite() => run.units.log_partition(theta, OwnParameters::NONE),
+                _ if run.units.is_finite() => run.units.log_partition(theta, run.own()),
                 _ => 0.0,
             };
         }
@@ -289,7 +290,25 @@ impl<'a> Walker<'a> {
         out.extend_from_slice(&self.theta);
         let problem = self.tables.problem;
         for run in problem.runs.iter().filter(|r| r.units.is_finite()) {
-            run.units.mean_in_place(&mut out[run.entries.clone()], OwnParameters::NONE);
+            run.units.mean_in_place(&mut out[run.entries.clone()], run.own());
+        }
+    }
+
+    /// The statistics of own parameters that are sums over values, owner by owner.
+    pub(super) fn statistics_into(&self, out: &mut Vec<f64>) {
+        out.clear();
+        for owner in &self.tables.problem.owners {
+            let (units, first) = (owner.units, out.len());
+            out.resize(first + units.own_parameters().len(), 0.0);
+            let out = &mut out[first..];
+            let mut at = |x: f64| {
+                out.iter_mut().enumerate().for_each(|(k, s)| *s = units.own_term(k, 1.0, x));
+            };
+            match owner.entry {
+                Entry::Clamped(x) => at(x),
+                Entry::Enumerated(i) => at(self.values[i]),
+                Entry::Summed(i) => units.own_statistics(self.theta[i], owner.own(), out),
+            }
         }
     }
 }

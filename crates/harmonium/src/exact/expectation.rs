@@ -37,10 +37,13 @@ impl Problem {
                     let mut logs = Vec::with_capacity(CHUNK);
                     tables.walk(&chunks, chunk, |_, log_weight| logs.push(log_weight));
                     part.rescale(log_sum_exp(&logs));
-                    let mut mean = Vec::new();
+                    let (mut mean, mut own) = (Vec::new(), Vec::new());
                     tables.walk(&chunks, chunk, |walker, log_weight| {
                         walker.means_into(&mut mean);
-                        part.add(&walker.values, &mean, log_weight);
+                        if order == Order::Second {
+                            walker.statistics_into(&mut own);
+                        }
+                        part.add(&walker.values, &mean, &own, log_weight);
                     });
                 }
                 part
@@ -67,6 +70,8 @@ pub(super) struct Expectation {
     es: Vec<f64>,
     /// Products of Gaussian entries: of their means, until their covariance is added.
     gg: Vec<f64>,
+    /// Statistics of own parameters that are sums over values.
+    own: Vec<f64>,
     n_gaussian: usize,
     order: Order,
 }
@@ -74,6 +79,7 @@ pub(super) struct Expectation {
 impl Expectation {
     fn new(problem: &Problem, order: Order) -> Self {
         let (n, m, g) = (problem.values.len(), problem.n_summed(), problem.gaussian.len());
+        let n_own = problem.owners.iter().map(|o| o.units.own_parameters().len()).sum();
         let pairs = |a: usize, b: usize| vec![0.0; if order == Order::Second { a * b } else { 0 }];
         Self {
             log_total: f64::NEG_INFINITY,
@@ -83,13 +89,15 @@ impl Expectation {
             ee: pairs(n, n),
             es: pairs(n, m),
             gg: pairs(g, g),
+            own: pairs(n_own, 1),
             n_gaussian: g,
             order,
         }
     }
 
-    fn sums(&mut self) -> [&mut Vec<f64>; 5] {
-        [&mut self.e, &mut self.s, &mut self.ee, &mut self.es, &mut self.gg]
+    fn sums(&mut self) -> [&mut Vec<f64>; 6] {
+        let Self { e, s, ee, es, gg, own, .. } = self;
+        [e, s, ee, es, gg, own]
     }
 
     /// Prepares for states of total weight `log_more`: sums are kept relative to the largest.
@@ -101,13 +109,14 @@ impl Expectation {
         self.log_total = log_sum_exp(&[self.log_total, log_more]);
     }
 
-    fn add(&mut self, e: &[f64], s: &[f64], log_weight: f64) {
+    fn add(&mut self, e: &[f64], s: &[f64], own: &[f64], log_weight: f64) {
         let w = (log_weight - self.log_scale).exp();
         add_scaled(&mut self.e, w, e);
         add_scaled(&mut self.s, w, s);
         if self.order == Order::First {
             return;
         }
+        add_scaled(&mut self.own, w, own);
         let (n, m) = (e.len(), s.len());
         for (i, x) in e.iter().enumerate().filter(|(_, x)| **x != 0.0) {
             add_scaled(&mut self.ee[i * n..(i + 1) * n], w * x, e);
@@ -163,11 +172,20 @@ impl Expectation {
         for (l, layer) in machine.layers().iter().enumerate() {
             for (i, entry) in problem.entries[l].iter().enumerate() {
                 out.bias[l][i] += weight * self.mean(*entry);
-                for k in 0..layer.units.own_parameters().len() {
+                let real =
+                    if layer.units.sums_own() { 0 } else { layer.units.own_parameters().len() };
+                for k in 0..real {
                     let square = self.product(*entry, *entry);
                     let term = layer.units.own_of_square(k, -weight, square);
                     out.own[l][k * layer.len() + i] += term;
                 }
+            }
+        }
+        let mut own = self.own.iter();
+        for owner in &problem.owners {
+            let (l, n) = (owner.layer, machine.layer(owner.layer).len());
+            for (k, s) in own.by_ref().take(owner.units.own_parameters().len()).enumerate() {
+                out.own[l.0][k * n + owner.index] -= weight * s;
             }
         }
         for (c, out) in machine.couplings().iter().zip(&mut out.weights) {

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::gaussian::Block;
 use crate::machine::{LayerId, Machine, State};
 use crate::sampling::Clamp;
-use crate::units::Units;
+use crate::units::{OwnParameters, Units};
 
 /// Which layers are summed in closed form.
 pub(super) struct Split {
@@ -52,12 +52,37 @@ pub(super) struct Walked {
     pub(super) start: usize,
     /// The change of its entries from one value to the next.
     pub(super) steps: Vec<Vec<(usize, f64)>>,
+    /// The change of its own energy.
+    pub(super) own: Vec<f64>,
 }
 
 /// Runs of summed units of one kind, in the order of their entries.
 pub(super) struct Run {
     pub(super) units: Units,
     pub(super) entries: std::ops::Range<usize>,
+    /// Their own parameters, a row for each that the kind declares.
+    own: Vec<f64>,
+}
+
+impl Run {
+    pub(super) fn own(&self) -> OwnParameters<'_> {
+        OwnParameters::new(&self.own, self.entries.len())
+    }
+}
+
+/// An entry of a finite kind that owns parameters, whose statistics are summed over its values.
+pub(super) struct Owner {
+    pub(super) layer: LayerId,
+    pub(super) index: usize,
+    pub(super) entry: Entry,
+    pub(super) units: Units,
+    own: Vec<f64>,
+}
+
+impl Owner {
+    pub(super) fn own(&self) -> OwnParameters<'_> {
+        OwnParameters::new(&self.own, 1)
+    }
 }
 
 /// A sum over the free units of one row, ready to be walked.
@@ -79,6 +104,7 @@ pub(super) struct Problem {
     /// Couplings from enumerated to summed entries, row-major; in the same coordinates.
     pub(super) outer: Vec<f64>,
     pub(super) runs: Vec<Run>,
+    pub(super) owners: Vec<Owner>,
     /// The Gaussian entries, which come last.
     pub(super) gaussian: Block,
 }
@@ -103,6 +129,7 @@ impl Problem {
             theta: Vec::new(),
             outer: Vec::new(),
             runs: Vec::new(),
+            owners: Vec::new(),
             gaussian: Block::default(),
         };
         // Discrete summed layers first, so that the Gaussian entries are the last ones.
@@ -126,6 +153,7 @@ impl Problem {
             }
         }
         problem.couple(machine)?;
+        problem.find_owners(machine);
         Ok(problem)
     }
 
@@ -177,13 +205,34 @@ impl Problem {
                     let change = w[1].iter().zip(&w[0]).map(|(b, a)| b - a).enumerate();
                     change.filter(|c| c.1 != 0.0).map(|(k, d)| (start + k, d)).collect()
                 };
-                self.units.push(Walked { start, steps: levels.windows(2).map(step).collect() });
+                let own = layer.own().piece(range);
+                let energy = |x: &[f64]| layer.units.own_energy(own, x);
+                let climb = |w: &[Vec<f64>]| energy(&w[1]) - energy(&w[0]);
+                let own = levels.windows(2).map(climb).collect();
+                let steps = levels.windows(2).map(step).collect();
+                self.units.push(Walked { start, steps, own });
             }
         }
         if n_summed > first {
-            self.runs.push(Run { units: layer.units, entries: first..n_summed });
+            let free = |i: &usize| matches!(self.entries[l.0][*i], Entry::Summed(_));
+            let free: Vec<usize> = (0..layer.len()).filter(free).collect();
+            let rows = layer.own.chunks_exact(layer.len());
+            let own = rows.flat_map(|row| free.iter().map(|&i| row[i])).collect();
+            self.runs.push(Run { units: layer.units, entries: first..n_summed, own });
         }
         values
+    }
+
+    /// Lists the entries whose statistics are sums over their values.
+    fn find_owners(&mut self, machine: &Machine) {
+        for layer in machine.layer_ids().filter(|&l| machine.layer(l).units.sums_own()) {
+            let (units, len) = (machine.layer(layer).units, machine.layer(layer).len());
+            for (index, &entry) in self.entries[layer.0].iter().enumerate() {
+                let rows = machine.layer(layer).own.chunks_exact(len);
+                let own = rows.map(|row| row[index]).collect();
+                self.owners.push(Owner { layer, index, entry, units, own });
+            }
+        }
     }
 
     /// Gathers the couplings between free entries.

@@ -112,12 +112,10 @@ impl Elimination<'_> {
         Ok(walk.log_sum)
     }
 
-    fn too_little(&self, least: f64) -> Error {
-        let budget = self.budget;
-        Error::Memory {
-            what: format!("the tables of the junction tree, of which {budget:.1e} may be taken,"),
-            bytes: least,
-        }
+    /// The budget does not do; `within` says what does, and `all` bytes keep every table.
+    fn too_little(&self, all: f64, within: impl Fn(f64) -> bool) -> Error {
+        let least = least_budget((self.budget, all), within);
+        Error::MemoryBudget { budget: self.budget, least, all }
     }
 
     /// The probabilities of all states of single nodes and of all pairs that see each other.
@@ -127,7 +125,11 @@ impl Elimination<'_> {
     /// If memory or the budget ends, or the listener cancels.
     pub fn marginals(&self, listener: &mut dyn Listener) -> Result<Marginals, Error> {
         let pieces = self.tree.marginals_within(self.budget);
-        let pieces = pieces.ok_or_else(|| self.too_little(self.tree.bytes_of_marginals()))?;
+        let pieces = pieces.ok_or_else(|| {
+            self.too_little(self.tree.bytes_of_marginals(), |b| {
+                self.tree.marginals_within(b).is_some()
+            })
+        })?;
         let mut found = Marginals {
             log_sum: 0.0,
             nodes: vec![Vec::new(); self.graph.nodes().len()],
@@ -234,7 +236,9 @@ impl Elimination<'_> {
         listener: &mut dyn Listener,
     ) -> Result<f64, Error> {
         let pieces = self.tree.samples_within(self.budget);
-        let pieces = pieces.ok_or_else(|| self.too_little(self.tree.bytes_of_samples()))?;
+        let pieces = pieces.ok_or_else(|| {
+            self.too_little(self.tree.bytes_of_samples(), |b| self.tree.samples_within(b).is_some())
+        })?;
         let n_nodes = self.graph.nodes().len();
         check_memory(4.0 * n as f64 * n_nodes as f64, || "the samples".into())?;
         // For each node its state in every sample.
@@ -269,7 +273,9 @@ impl Elimination<'_> {
     /// If memory or the budget ends, or the listener cancels.
     pub fn mode(&self, listener: &mut dyn Listener) -> Result<Vec<usize>, Error> {
         let pieces = self.tree.samples_within(self.budget);
-        let pieces = pieces.ok_or_else(|| self.too_little(self.tree.bytes_of_samples()))?;
+        let pieces = pieces.ok_or_else(|| {
+            self.too_little(self.tree.bytes_of_samples(), |b| self.tree.samples_within(b).is_some())
+        })?;
         let mut states = vec![0_u32; self.graph.nodes().len()];
         let mut logs = Vec::new();
         let mut visit = |node: usize, tables: &[Option<Table>]| {
@@ -293,4 +299,17 @@ fn drawn(logs: &[f64], uniform: f64) -> u32 {
         left < 0.0
     });
     u32::try_from(chosen.unwrap_or(logs.len() - 1)).unwrap_or(u32::MAX)
+}
+
+/// The least budget that does, to a hundredth: between one that does not and one that does.
+fn least_budget((mut too_little, mut enough): (f64, f64), does: impl Fn(f64) -> bool) -> f64 {
+    // Room beside the tables may be needed even where all of them are kept.
+    while !does(enough) && enough.is_finite() {
+        enough *= 1.1;
+    }
+    while enough > 1.01 * too_little.max(1.0) {
+        let middle = (enough * too_little.max(1.0)).sqrt();
+        if does(middle) { enough = middle } else { too_little = middle }
+    }
+    enough
 }

@@ -169,6 +169,8 @@ struct Parts {
     states: Vec<Vec<Vec<f64>>>,
     /// The field on each entry of a node.
     fields: Vec<Vec<f64>>,
+    /// The own energy of each state of a node; none of nodes that own nothing.
+    own: Vec<Vec<f64>>,
     /// Per layer and entry.
     entries: Vec<Vec<Entry>>,
     edges: Vec<Edge>,
@@ -181,6 +183,7 @@ impl Parts {
             nodes: Vec::new(),
             states: Vec::new(),
             fields: Vec::new(),
+            own: Vec::new(),
             entries: Vec::new(),
             edges: Vec::new(),
         };
@@ -206,6 +209,9 @@ impl Parts {
                 let values = if group == 1 { states.concat() } else { Vec::new() };
                 entries.extend((0..group).map(|k| Entry::Free(parts.nodes.len(), k)));
                 parts.nodes.push(Node { layer: l, unit, values, log_fields: Vec::new() });
+                let own = layer.own().piece(range.clone());
+                let energies = states.iter().map(|x| layer.units.own_energy(own, x));
+                parts.own.push(if layer.own.is_empty() { Vec::new() } else { energies.collect() });
                 parts.fields.push(layer.bias[range].to_vec());
             }
             parts.entries.push(entries);
@@ -262,10 +268,11 @@ impl Parts {
 
     /// Turns the fields of entries into those of states.
     fn into_graph(self) -> Pairwise {
-        let Self { constant, mut nodes, states, fields, edges, .. } = self;
-        for (node, field) in nodes.iter_mut().zip(&fields) {
+        let Self { constant, mut nodes, states, fields, own, edges, .. } = self;
+        for ((node, field), own) in nodes.iter_mut().zip(&fields).zip(&own) {
             let log = |x: &Vec<f64>| field.iter().zip(x).map(|(f, x)| f * x).sum();
             node.log_fields = states[node.layer.0].iter().map(log).collect();
+            node.log_fields.iter_mut().zip(own).for_each(|(log, energy)| *log -= energy);
         }
         Pairwise { constant, nodes, edges }
     }

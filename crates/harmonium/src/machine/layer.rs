@@ -2,7 +2,7 @@
 
 use super::memory::filled;
 use crate::error::Error;
-use crate::units::{OwnParameters, Storage, Units};
+use crate::units::{OwnParameters, Units};
 use serde::{Deserialize, Serialize};
 
 /// Position of a layer in its machine.
@@ -102,8 +102,12 @@ impl Layer {
         if len == 0 {
             return Err(Error::Empty { what: format!("layer `{}`", self.name) });
         }
-        let too_few = self.units.storage() == Storage::OneHot && group < 2;
-        if too_few || !len.is_multiple_of(group) {
+        if !self.units.allows_size() && self.units.sums_own() {
+            let value = format!("{} in layer `{}`", self.units.largest(), self.name);
+            let range = "from 1 to 1023, and at most 63 for ordered levels";
+            return Err(Error::Setting { name: "largest value of a unit", value, range });
+        }
+        if !self.units.allows_size() || !len.is_multiple_of(group) {
             return Err(Error::UnitSize { layer: self.name.clone(), len, group });
         }
         let count = |what, expected, found| {

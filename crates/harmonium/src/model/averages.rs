@@ -327,13 +327,14 @@ impl Cell {
     }
 }
 
-/// What an error of each visible entry is measured in; `deviations` are those of real columns.
+/// What an error of each visible entry is measured in; `deviations` are those of columns of numbers.
 fn scales(machine: &Machine, deviations: Option<Vec<f64>>) -> Vec<f64> {
     let mut deviations = deviations.into_iter().flatten();
     let of = |&l: &LayerId| {
         let layer = machine.layer(l);
         let mut real = |i: usize| {
-            let own = || layer.own.get(i).map_or(1.0, |precision| precision.powf(-0.5));
+            let precision = layer.own.get(i).filter(|_| !layer.units.is_finite());
+            let own = || precision.map_or(1.0, |precision| precision.powf(-0.5));
             deviations.next().filter(|d| *d > 0.0).unwrap_or_else(own)
         };
         let scale = |i| layer.units.bit_coordinates().map_or_else(|| real(i), |c| c.scale);

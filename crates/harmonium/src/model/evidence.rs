@@ -5,6 +5,7 @@
 //! machine was read from.
 
 use super::given::{Given, Known};
+use super::table::Observed;
 use crate::error::Error;
 use crate::machine::{Clamp, Layer, LayerId, Machine, State};
 use crate::models::Body;
@@ -25,7 +26,37 @@ struct Held {
 /// Names and values.
 type Values = Vec<(String, String)>;
 
+/// What is known when one question is asked: any of these, together.
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge {
+    /// One row with holes.
+    pub rows: Option<Observed>,
+    /// Its class; not beside a row.
+    pub class: Option<String>,
+    /// Values of columns and of single units, by their names.
+    pub values: Vec<(String, String)>,
+    /// States of variables, both by their numbers.
+    pub variables: Vec<(usize, usize)>,
+}
+
 impl Model {
+    /// Holds what is known.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such column, unit, variable or class, it cannot hold the value, or two things contradict each other.
+    pub fn known(&self, known: Knowledge) -> Result<Given<'_>, Error> {
+        let (columns, units) = self.columns_and_units(known.values);
+        let given = match (known.rows, &known.class) {
+            (Some(rows), _) => self.given(&rows.with_values(self, &columns)?.data, None)?,
+            (None, Some(name)) => self.of_class(name)?,
+            (None, None) if columns.is_empty() => self.freely(),
+            (None, None) => self.given(&self.know(&columns)?.data, None)?,
+        };
+        let given = if units.is_empty() { given } else { given.and_values(&units)? };
+        if known.variables.is_empty() { Ok(given) } else { given.and_evidence(&known.variables) }
+    }
+
     /// The units by the numbers of their variables: layer after layer, or as in the file of factors that they were read
     /// from. A net has none.
     pub fn variables(&self) -> Vec<(LayerId, usize)> {

@@ -1,13 +1,12 @@
 //! Samples with a part given: observed values are held while the rest is sampled.
 
 use crate::error::Error;
-use crate::machine::{Base, Clamp, Layer, LayerId, State};
+use crate::machine::{Base, Clamp, LayerId, State};
 use crate::models::{Body, Dbn};
 use crate::random::Stream;
 use crate::run::Model;
 use crate::sampling::{Chains, independent};
 use crate::schema::Feed;
-use crate::units::Storage;
 use harmonium_data::Dataset;
 use ndarray::ArrayView2;
 
@@ -93,12 +92,9 @@ impl Given<'_> {
         }
     }
 
-    /// The standard deviation of each real column in the training data, where one is remembered for each.
+    /// The standard deviation of each column of numbers in the training data, where one is remembered for each.
     pub(super) fn deviations(&self) -> Option<Vec<f64>> {
-        let real = |l: &&Layer| l.units.storage() == Storage::Reals;
-        let n: usize = self.model.body.visible().into_iter().filter(real).map(Layer::len).sum();
-        let variances = &self.model.about.data.spread.as_ref()?.variances;
-        (variances.len() == n).then(|| variances.iter().map(|v| v.sqrt()).collect())
+        self.model.about.data.spread.as_ref()?.deviations(self.model.body.visible())
     }
 
     /// Chains of the machine that is sampled, each for the given row that `of` names, and what they

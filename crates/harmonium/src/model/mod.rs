@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod anomaly;
 mod answer;
 mod autopilot;
 mod averages;
@@ -47,13 +48,15 @@ mod told;
 mod train;
 mod units;
 
+pub use anomaly::Anomalies;
 pub use answer::Answered;
-pub use autopilot::{Autopilot, Effort, Hidden, Note, Open, Shape, Trial};
+pub use autopilot::{Autopilot, Effort, Hidden, Note, Open, Searched, Shape, Trial};
 pub use averages::ERROR_SOUGHT;
 pub use classify::{ClassMethod, Classified, Classifying};
 pub use complete::{Completed, Completing, Filling};
 pub use conditional::Conditional;
 pub use diagnose::Diagnosing;
+pub use evidence::Knowledge;
 pub use features::{Extracting, Features};
 pub use finetune::{Finetuned, Finetuning, Looked};
 pub use given::Given;
@@ -70,7 +73,7 @@ pub use sample::{Drawing, Drawn, Found, Sampling, Show, Sweeps};
 pub use score::{Behind, Method, Score, Scoring, Visits};
 pub use table::Observed;
 pub use train::{Blueprint, Failed, Training, VALID_SHARE, apart_rows, evenly_labelled, set_apart};
-pub use units::{fitting_binarize, fitting_layers, fitting_units};
+pub use units::{fitting_binarize, fitting_layers, fitting_units, grouped_layers, groups_note};
 
 use crate::engine::Arithmetic;
 use crate::error::Error;

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::evaluation::tracking::Watch;
 use crate::machine::{Layer, Machine, Role};
 use crate::models::{
-    Above, Lateral, MultimodalDbm, coupled_columns, over, with_coupled_columns, with_labels,
+    Above, Lateral, MOST_COUPLED_COLUMNS, MultimodalDbm, coupled_columns, over,
+    with_coupled_columns, with_labels,
 };
 use crate::optim::Schedule;
 use crate::run::{About, Memory, Model, Recording};
@@ -27,7 +28,7 @@ const REFINE_RATE: f64 = 0.001;
 /// Passes over the data for each layer of the pathways of several modalities, before all are trained together.
 const PATHWAY_EPOCHS: u64 = 20;
 /// The word for sweeps that follow what a guard advises.
-const AUTO: &str = "auto";
+pub(super) const AUTO: &str = "auto";
 /// Settings that name files or depend on the clock: no part of what a model was asked.
 const NOT_REMEMBERED: [&str; 9] = [
     "data",
@@ -102,7 +103,7 @@ pub struct Request {
 
 impl Request {
     /// A setting that was given, in its type.
-    fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+    pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let Some(value) = self.given.get(name) else { return Ok(None) };
         serde_json::from_value(value.clone()).map(Some).map_err(|error| wrong(name, value, &error))
     }
@@ -113,6 +114,11 @@ impl Request {
     ///
     /// If there are no such units.
     pub fn layers(&self, data: &Dataset) -> Result<Vec<Layer>, Error> {
+        if self.setting::<String>("groups")?.as_deref() == Some("auto")
+            && let Some(layers) = super::grouped_layers(data)?
+        {
+            return Ok(layers);
+        }
         super::fitting_layers(data, self.visible()?, self.setting("categories")?)
     }
 
@@ -127,6 +133,10 @@ impl Request {
             Some(Visible::Spin) => Units::Spin,
             Some(Visible::Categorical) => {
                 Units::Categorical { q: self.setting("categories")?.unwrap_or(2) }
+            }
+            Some(Visible::Counts) => {
+                let most = self.setting::<usize>("categories")?.map(|q| q.saturating_sub(1));
+                Units::Counts { max: most.unwrap_or(15) }
             }
             Some(_) => Units::Gaussian,
         };
@@ -152,10 +162,11 @@ impl Request {
             "spin" => Ok(Visible::Spin),
             "gaussian" => Ok(Visible::Gaussian),
             "categorical" => Ok(Visible::Categorical),
+            "counts" => Ok(Visible::Counts),
             _ => Err(Error::Setting {
                 name: "visible",
                 value: format!("`{name}`"),
-                range: "binary, spin, gaussian or categorical",
+                range: "binary, spin, gaussian, categorical or counts",
             }),
         };
         self.setting::<String>("visible")?.as_deref().map(named).transpose()
@@ -228,6 +239,28 @@ impl Request {
             value: lateral.join(","),
             range: "none, or visible where an rbm has from 2 to 256 real columns; everything else is a bm",
         })
+    }
+
+    /// What a person should know of the machine that was made: how real columns start, where nothing was asked about that.
+    pub fn notes(&self, model: Family, machine: &Machine) -> Vec<String> {
+        if model != Family::Rbm || self.given.contains_key("lateral") {
+            return Vec::new();
+        }
+        let n = coupled_columns(machine);
+        if n > 0 {
+            return vec![format!(
+                "the {n} real columns are coupled with each other and start as one Gaussian, the inverse of their \
+                 shrunken covariance (the setting `lateral` with `none` leaves that out)"
+            )];
+        }
+        let real = |l: &&Layer| l.role == Role::Visible && l.units == Units::Gaussian;
+        let widest = machine.layers().iter().filter(real).map(Layer::len).max().unwrap_or(0);
+        if widest <= MOST_COUPLED_COLUMNS {
+            return Vec::new();
+        }
+        vec![format!(
+            "{widest} real columns are not coupled with each other: that is done for up to {MOST_COUPLED_COLUMNS}"
+        )]
     }
 
     /// Which layers are coupled inside.
@@ -334,6 +367,15 @@ impl Request {
         Ok(self.setting("valid-share")?.or(patience.map(|_| VALID_SHARE)))
     }
 
+    /// What is climbed.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a word for that.
+    pub fn objective(&self) -> Result<Objective, Error> {
+        Ok(self.setting("objective")?.unwrap_or(Objective::Generative))
+    }
+
     /// What is measured.
     ///
     /// # Errors
@@ -341,7 +383,7 @@ impl Request {
     /// If it is not a word for that.
     pub fn watch(&self) -> Result<Watch, Error> {
         let name: Option<String> = self.setting("watch")?;
-        let objective: Objective = self.setting("objective")?.unwrap_or(Objective::Generative);
+        let objective = self.objective()?;
         match name.as_deref() {
             // Where classes are what counts, a likelihood is not what a run is judged by.
             None if !objective.is_generative() => Ok(Watch::None),
@@ -379,6 +421,9 @@ impl Request {
             table.insert("visible".into(), json!(layer.units.name()));
             if let Units::Categorical { q } = layer.units {
                 table.insert("categories".into(), json!(q));
+            }
+            if let Units::Counts { max } = layer.units {
+                table.insert("categories".into(), json!(max + 1));
             }
         }
         let mut provenance = Map::new();

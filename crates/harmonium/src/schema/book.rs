@@ -22,6 +22,9 @@ pub fn book_layers(book: &Codebook) -> Result<Vec<Layer>, Error> {
             Group::Categories(q) | Group::Label(q) => {
                 (format!("categories{q}"), Units::Categorical { q: *q })
             }
+            Group::Ordered(q) => (format!("levels{q}"), Units::Ordinal { levels: *q }),
+            Group::Counts(max) => (format!("counts{max}"), Units::Counts { max: *max }),
+            Group::Successes(n) => (format!("successes{n}"), Units::Binomial { n: *n }),
             other => {
                 let (model, found) = ("a machine of a table", format!("found {other:?}"));
                 return Err(Error::Topology { model, expected: "columns that units hold", found });

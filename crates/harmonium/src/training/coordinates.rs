@@ -18,6 +18,9 @@
 //!   say about correlations is believed no more than before. What is learned of labels given the columns says nothing
 //!   about their covariance and takes nothing.
 //! - Precisions stay inside [`PRECISION`] times where they start.
+//!
+//! Columns of whole numbers learn in units of their standard deviation, and the dispersion of counts so that it does not
+//! move the mean; their distributions exist whatever the parameters are.
 
 use crate::engine::Reduce;
 use crate::error::Error;
@@ -45,13 +48,15 @@ pub(super) struct Coordinates {
     shared: bool,
 }
 
-/// Coordinates in which the data of a visible Gaussian layer is white.
+/// Coordinates in which the data of a visible layer of numbers is white.
 #[derive(Clone, Debug)]
 pub(super) struct White {
     layer: LayerId,
     /// The coupling of the layer with itself, where it is dense.
     lateral: Option<usize>,
     columns: Correlations,
+    /// Whether the columns are real numbers, with a precision each.
+    real: bool,
     form: Form,
     /// Where the precisions start.
     start: Vec<f64>,
@@ -67,14 +72,14 @@ enum Form {
 }
 
 impl Coordinates {
-    /// Of the visible Gaussian layers of `machine`, from the data that it learns; `share` is that of the
+    /// Of the visible layers of numbers of `machine`, from the data that it learns; `share` is that of the
     /// likelihood of the columns in what is climbed.
     pub(super) fn of(machine: &Machine, feed: &Feed<'_>, share: f64) -> Self {
-        let visible =
-            |l: &LayerId| machine.layer(*l).role == Role::Visible && machine.is_gaussian(*l);
+        let numbers = |l: LayerId| machine.is_gaussian(l) || machine.layer(l).units.sums_own();
+        let visible = |l: &LayerId| machine.layer(*l).role == Role::Visible && numbers(*l);
         let layers = machine.layer_ids().filter(visible).map(|l| {
             let lateral = dense_lateral(machine, l);
-            White::new(l, lateral, columns_of(machine, feed, l))
+            White::new(l, lateral, columns_of(machine, feed, l), machine.is_gaussian(l))
         });
         Self { layers: layers.collect(), share, shared: false }
     }
@@ -86,7 +91,7 @@ impl Coordinates {
         }
         for white in &mut self.layers {
             reduce.average(&mut white.columns.numbers_mut())?;
-            *white = White::new(white.layer, white.lateral, white.columns.clone());
+            *white = White::new(white.layer, white.lateral, white.columns.clone(), white.real);
         }
         Ok(())
     }
@@ -103,7 +108,7 @@ impl Coordinates {
 
     /// Whether a coupling has a penalty: what Gaussian units send each other is shrunk instead.
     fn is_shrunk(&self, c: usize) -> bool {
-        self.layers.iter().any(|white| white.lateral == Some(c))
+        self.layers.iter().any(|white| white.real && white.lateral == Some(c))
     }
 
     /// Brings the slopes of the likelihood to these coordinates, those of own parameters to the scale on
@@ -156,9 +161,12 @@ impl Coordinates {
                     let before = *own;
                     *own = match white.form {
                         Form::Together(_) => *own + scale * u,
-                        Form::Each(_) => white.bounded(i, parameter.moved(*own, scale * u)),
+                        Form::Each(_) if white.real => {
+                            white.bounded(i, parameter.moved(*own, scale * u))
+                        }
+                        Form::Each(_) => parameter.within(parameter.moved(*own, scale * u), *own),
                     };
-                    layer.bias[i] += layer.offset[i] * (*own - before);
+                    layer.bias[i] += layer.units.own_slope(layer.offset[i]) * (*own - before);
                 }
             }
         }
@@ -200,9 +208,10 @@ pub(super) fn dense_lateral(machine: &Machine, l: LayerId) -> Option<usize> {
     machine.couplings().iter().position(dense)
 }
 
-/// How the columns of a visible Gaussian layer vary; together where it has a dense lateral coupling.
+/// How the columns of a visible layer of numbers vary; together where it is real and has a dense lateral coupling.
 pub(super) fn columns_of(machine: &Machine, feed: &Feed<'_>, l: LayerId) -> Correlations {
-    let together = dense_lateral(machine, l).and_then(|_| Correlations::of(machine, feed, &[l]));
+    let lateral = dense_lateral(machine, l).filter(|_| machine.is_gaussian(l));
+    let together = lateral.and_then(|_| Correlations::of(machine, feed, &[l]));
     together.unwrap_or_else(|| Correlations::none(machine, feed, &[l]))
 }
 
@@ -250,10 +259,15 @@ pub(super) fn ends(machine: &Machine, c: usize, l: LayerId) -> Option<Ends> {
 }
 
 impl White {
-    pub(super) fn new(layer: LayerId, lateral: Option<usize>, columns: Correlations) -> Self {
+    pub(super) fn new(
+        layer: LayerId,
+        lateral: Option<usize>,
+        columns: Correlations,
+        real: bool,
+    ) -> Self {
         let n = columns.len();
         let scales = || columns.deviations.iter().map(|s| s.recip());
-        let (form, start) = if lateral.is_some() && n <= MOST_TOGETHER {
+        let (form, start) = if real && lateral.is_some() && n <= MOST_TOGETHER {
             let mut precision = columns.precision();
             let start = precision.iter().copied().step_by(n + 1).collect();
             match cholesky(&mut precision, n) {
@@ -263,7 +277,7 @@ impl White {
         } else {
             (Form::Each(scales().collect()), scales().map(|s| s * s).collect())
         };
-        Self { layer, lateral, columns, form, start }
+        Self { layer, lateral, columns, real, form, start }
     }
 
     /// Turns a vector.
@@ -365,7 +379,7 @@ impl White {
         // Around the offset: the bias follows the precision.
         let bias = gradient.bias[l].clone();
         for (i, g) in gradient.own[l].iter_mut().enumerate() {
-            *g += layer.offset[i] * bias[i];
+            *g += layer.units.own_slope(layer.offset[i % n]) * bias[i % n];
         }
         self.turn(&mut gradient.bias[l], Turn::Bring);
         for (c, weights) in gradient.weights.iter_mut().enumerate() {
@@ -373,7 +387,7 @@ impl White {
                 self.turn_weights(weights, ends, Turn::Bring);
             }
         }
-        if let Some(c) = self.lateral {
+        if let Some(c) = self.lateral.filter(|_| self.real) {
             for i in 0..n {
                 let row = &mut gradient.weights[c][row_range(n, i)];
                 row.iter_mut()

@@ -58,7 +58,7 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
                 let (mean, mut variance) =
                     (means.next().unwrap_or(neutral), variances.next().unwrap_or_default());
                 variance.iter_mut().zip(&mean).for_each(|(v, m)| *v = least_variance(*m, *v));
-                layer.units.set_own_from_variance(&mut layer.own, &variance);
+                layer.units.set_own(&mut layer.own, &mean, &variance);
                 mean
             }
         };
@@ -93,7 +93,7 @@ pub fn initialise(machine: &mut Machine, data: &Dataset, plan: &Plan) -> Result<
 /// moves of its mean, in coordinates in which its data is white.
 fn start_reals(machine: &mut Machine, feed: &Feed<'_>, l: LayerId) -> Result<(), Error> {
     let (n, lateral) = (machine.layer(l).len(), dense_lateral(machine, l));
-    let white = White::new(l, lateral, columns_of(machine, feed, l));
+    let white = White::new(l, lateral, columns_of(machine, feed, l), true);
     let seen = |c: usize| Some((c, ends(machine, c, l)?, deviations_beyond(machine, c, l)?));
     let seen: Vec<_> = (0..machine.couplings().len()).filter_map(seen).collect();
     let n_seen: usize = seen.iter().map(|(_, _, deviations)| deviations.len()).sum();

@@ -13,10 +13,19 @@
 //! | [`spin`] | −1, +1 | – | $\tanh\theta$ | $\ln 2\cosh\theta$ |
 //! | [`categorical`] | one-hot of q | – | softmax | $\ln\sum_k e^{\theta_k}$ |
 //! | [`gaussian`] | real | $\tfrac12\gamma x^2$ | $\theta/\gamma$ | $\theta^2/2\gamma + \tfrac12\ln(2\pi/\gamma)$ |
+//! | [`binomial`] | 0 … n | $-\ln\binom nx$ | $n\sigma(\theta)$ | $n\ln(1 + e^\theta)$ |
+//! | [`counts`] | 0 … n | $\nu\ln x!$ | by sums | $\ln\sum_k e^{\theta k}/(k!)^\nu$ |
+//! | [`ordinal`] | 0 … q − 1 | $\epsilon_x$ | by sums | $\ln\sum_k e^{\theta k - \epsilon_k}$ |
+//!
+//! The last three share the sums over their values ([`levels`]).
 
 pub mod binary;
+pub mod binomial;
 pub mod categorical;
+pub mod counts;
 pub mod gaussian;
+pub mod levels;
+pub mod ordinal;
 mod own;
 pub mod spin;
 
@@ -42,6 +51,21 @@ pub enum Units {
     },
     /// Real values with a precision of their own.
     Gaussian,
+    /// Successes out of `n`.
+    Binomial {
+        /// The largest value.
+        n: usize,
+    },
+    /// Whole numbers from 0 on, with a dispersion of their own.
+    Counts {
+        /// The largest value.
+        max: usize,
+    },
+    /// One of several levels in an order, each with an energy of its own.
+    Ordinal {
+        /// Number of levels: values are 0 to one less.
+        levels: usize,
+    },
 }
 
 /// How the values of a layer are kept.
@@ -54,6 +78,8 @@ pub enum Storage {
     OneHot,
     /// Real numbers.
     Reals,
+    /// Whole numbers from 0 to a largest one.
+    Levels,
 }
 
 /// Values as bits $u$ in other coordinates, $x = s u + t$.
@@ -93,6 +119,32 @@ impl Units {
             Self::Spin => "spin",
             Self::Categorical { .. } => "categorical",
             Self::Gaussian => "gaussian",
+            Self::Binomial { .. } => "binomial",
+            Self::Counts { .. } => "counts",
+            Self::Ordinal { .. } => "ordinal",
+        }
+    }
+
+    /// The largest value of a unit that holds a whole number; 0 for the other kinds.
+    pub(crate) fn largest(self) -> usize {
+        match self {
+            Self::Binary | Self::Spin | Self::Categorical { .. } | Self::Gaussian => 0,
+            Self::Binomial { n } => n,
+            Self::Counts { max } => max,
+            Self::Ordinal { levels } => levels.saturating_sub(1),
+        }
+    }
+
+    /// How many values a unit may have at most where sums over them are taken: nothing where it has too few
+    /// or too many.
+    pub(crate) fn allows_size(self) -> bool {
+        match self {
+            Self::Binary | Self::Spin | Self::Gaussian => true,
+            Self::Categorical { q } => q >= 2,
+            Self::Binomial { .. } | Self::Counts { .. } => {
+                (1..levels::MOST_LEVELS).contains(&self.largest())
+            }
+            Self::Ordinal { levels } => (2..=ordinal::MOST).contains(&levels),
         }
     }
 
@@ -110,16 +162,14 @@ impl Units {
             Self::Binary | Self::Spin => Storage::Bits,
             Self::Categorical { .. } => Storage::OneHot,
             Self::Gaussian => Storage::Reals,
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => Storage::Levels,
         }
     }
 
     /// Whether a unit takes finitely many values, so that [`Units::configurations`] lists them and
     /// sums over it cannot diverge.
     pub fn is_finite(self) -> bool {
-        match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => true,
-            Self::Gaussian => false,
-        }
+        self != Self::Gaussian
     }
 
     /// The coordinates in which rows of the layer are packed bits; `None` if they cannot be.
@@ -127,7 +177,7 @@ impl Units {
         match self {
             Self::Binary | Self::Categorical { .. } => Some(BitCoordinates::PLAIN),
             Self::Spin => Some(spin::COORDINATES),
-            Self::Gaussian => None,
+            _ => None,
         }
     }
 
@@ -142,6 +192,9 @@ impl Units {
         match self {
             Self::Binary | Self::Spin | Self::Categorical { .. } => &[],
             Self::Gaussian => &gaussian::OWN,
+            Self::Binomial { .. } => &binomial::OWN,
+            Self::Counts { .. } => &counts::OWN,
+            Self::Ordinal { levels } => ordinal::own(levels),
         }
     }
 
@@ -151,6 +204,54 @@ impl Units {
         match self {
             Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
             Self::Gaussian => gaussian::own_term(coefficient, x),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                let at = |level: usize| self.statistic(k, level);
+                coefficient * levels::between(self.largest(), x, at)
+            }
+        }
+    }
+
+    /// $s_k$ at a level.
+    fn statistic(self, k: usize, level: usize) -> f64 {
+        match self {
+            Self::Binomial { n } => binomial::statistic(n, level),
+            Self::Counts { .. } => counts::log_factorial(level),
+            Self::Ordinal { .. } => ordinal::statistic(k, level),
+            Self::Binary | Self::Spin | Self::Categorical { .. } | Self::Gaussian => 0.0,
+        }
+    }
+
+    /// The own energy of one entry at a level.
+    fn level_energy(self, own: OwnParameters<'_>, level: usize) -> f64 {
+        match self {
+            Self::Ordinal { levels } => ordinal::energy(levels, own, level),
+            _ => own.row(0)[0] * self.statistic(0, level),
+        }
+    }
+
+    /// Writes $\langle s_k\rangle$ of one unit of a finite kind that receives `theta`; `own` are its parameters.
+    pub(crate) fn own_statistics(self, theta: f64, own: OwnParameters<'_>, out: &mut [f64]) {
+        levels::statistics(self, theta, own, out);
+    }
+
+    /// Writes what the spread of one unit of a finite kind around its mean adds to its statistics:
+    /// $\langle s_k\rangle - s_k(\langle x\rangle)$.
+    pub(crate) fn own_of_spread(self, mean: f64, own: OwnParameters<'_>, out: &mut [f64]) {
+        levels::statistics_of_mean(self, mean, own, out);
+        out.iter_mut().enumerate().for_each(|(k, s)| *s -= self.own_term(k, 1.0, mean));
+    }
+
+    /// Whether statistics of own parameters are not those of the mean, and have to be summed over values.
+    pub(crate) fn sums_own(self) -> bool {
+        self.storage() == Storage::Levels
+    }
+
+    /// $s_k'$ at a mean: an update of the parameter moves the bias by so much of it, so that the mean stays.
+    pub(crate) fn own_slope(self, mean: f64) -> f64 {
+        match self {
+            Self::Gaussian => mean,
+            Self::Counts { .. } => counts::slope(mean),
+            _ => 0.0,
         }
     }
 
@@ -158,8 +259,8 @@ impl Units {
     pub(crate) fn own_of_square(self, k: usize, coefficient: f64, square: f64) -> f64 {
         debug_assert!(k < self.own_parameters().len(), "{self:?} units own no parameter {k}");
         match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => 0.0,
             Self::Gaussian => gaussian::own_of_square(coefficient, square),
+            _ => 0.0,
         }
     }
 
@@ -175,16 +276,18 @@ impl Units {
     /// integrals; `None` for the other kinds.
     pub(crate) fn curvature(self, own: OwnParameters<'_>) -> Option<&[f64]> {
         match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => None,
             Self::Gaussian => Some(gaussian::curvature(own)),
+            _ => None,
         }
     }
 
-    /// Sets own parameters such that uncoupled units have the variances of the data.
-    pub(crate) fn set_own_from_variance(self, own: &mut [f64], variance: &[f64]) {
+    /// Sets own parameters such that uncoupled units have the means and the variances of the data.
+    pub(crate) fn set_own(self, own: &mut [f64], mean: &[f64], variance: &[f64]) {
         match self {
-            Self::Binary | Self::Spin | Self::Categorical { .. } => {}
+            Self::Binary | Self::Spin | Self::Categorical { .. } | Self::Binomial { .. } => {}
             Self::Gaussian => gaussian::set_own_from_variance(own, variance),
+            Self::Counts { max } => counts::set_own(max, own, mean, variance),
+            Self::Ordinal { levels } => ordinal::set_own(levels, own, mean, variance),
         }
     }
 
@@ -196,6 +299,9 @@ impl Units {
             Self::Spin => means.iter().map(|&m| spin::bias_of_mean(m)).collect(),
             Self::Categorical { .. } => means.iter().map(|&m| inside(m).ln()).collect(),
             Self::Gaussian => gaussian::bias_of_means(means, own),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::bias_of_means(self, means, own)
+            }
         }
     }
 
@@ -210,6 +316,9 @@ impl Units {
             Self::Spin => spin::impossible(unit),
             Self::Categorical { q } => categorical::impossible(q, unit),
             Self::Gaussian => None,
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::impossible(self.largest(), unit)
+            }
         }
     }
 
@@ -228,6 +337,9 @@ impl Units {
                 theta.chunks_exact_mut(q).for_each(categorical::mean_in_place);
             }
             Self::Gaussian => gaussian::mean_in_place(theta, own),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::mean_in_place(self, theta, own);
+            }
         }
     }
 
@@ -246,6 +358,9 @@ impl Units {
                 }
             }
             Self::Gaussian => gaussian::sample_in_place(theta, own, draw),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::sample_in_place(self, theta, own, draw);
+            }
         }
     }
 
@@ -258,6 +373,9 @@ impl Units {
                 theta.chunks_exact_mut(q).for_each(categorical::mode_in_place);
             }
             Self::Gaussian => gaussian::mean_in_place(theta, own),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::mode_in_place(self, theta, own);
+            }
         }
     }
 
@@ -268,16 +386,24 @@ impl Units {
             Self::Spin => theta.iter().map(|&t| spin::log_partition(t)).sum(),
             Self::Categorical { q } => theta.chunks_exact(q).map(log_sum_exp).sum(),
             Self::Gaussian => gaussian::log_partition(theta, own),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::log_partition(self, theta, own)
+            }
         }
     }
 
-    /// The entropy of independent units with means `mean`; Gaussian ones have variance $1/\gamma$.
+    /// The entropy of independent units with means `mean`; Gaussian ones have variance $1/\gamma$. Of units that hold a whole
+    /// number it is less what their spread adds to the own energy at the mean, $H - \langle E_l\rangle +
+    /// E_l(\langle x\rangle)$: what bounds add to the energy at the means.
     pub fn entropy(self, mean: &[f64], own: OwnParameters<'_>) -> f64 {
         match self {
             Self::Binary => mean.iter().map(|&m| binary::entropy(m)).sum(),
             Self::Spin => mean.iter().map(|&m| binary::entropy(0.5 * (1.0 + m))).sum(),
             Self::Categorical { .. } => mean.iter().map(|&m| -x_log_x(m)).sum(),
             Self::Gaussian => gaussian::entropy(own),
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                levels::entropy(self, mean, own)
+            }
         }
     }
 
@@ -290,6 +416,9 @@ impl Units {
                 (0..q).map(|k| (0..q).map(|i| f64::from(u8::from(i == k))).collect()).collect(),
             )),
             Self::Gaussian => None,
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                Some(Configurations((0..=self.largest()).map(|k| vec![k as f64]).collect()))
+            }
         }
     }
 
@@ -299,6 +428,12 @@ impl Units {
             Self::Binary => 0.5,
             Self::Spin | Self::Gaussian => 0.0,
             Self::Categorical { q } => 1.0 / q as f64,
+            Self::Binomial { .. } | Self::Counts { .. } | Self::Ordinal { .. } => {
+                let own: Vec<f64> = self.own_parameters().iter().map(|p| p.start).collect();
+                let mut mean = [0.0];
+                levels::mean_in_place(self, &mut mean, OwnParameters::new(&own, 1));
+                mean[0]
+            }
         }
     }
 }

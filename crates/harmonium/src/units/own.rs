@@ -28,13 +28,18 @@ pub struct OwnParameter {
 pub enum LearningScale {
     /// Its logarithm is learned: it stays positive.
     Log,
+    /// It is learned as it is.
+    Linear,
+    /// It is part of what the kind is and stays where it starts; positive.
+    Fixed,
 }
 
 impl OwnParameter {
     /// Whether a machine can be built with this value.
     pub fn accepts(&self, value: f64) -> bool {
         match self.scale {
-            LearningScale::Log => value.is_finite() && value > 0.0,
+            LearningScale::Log | LearningScale::Fixed => value.is_finite() && value > 0.0,
+            LearningScale::Linear => value.is_finite(),
         }
     }
 
@@ -43,6 +48,8 @@ impl OwnParameter {
     pub fn gradient(&self, value: f64, slope: f64) -> f64 {
         match self.scale {
             LearningScale::Log => slope * value,
+            LearningScale::Linear => slope,
+            LearningScale::Fixed => 0.0,
         }
     }
 
@@ -50,6 +57,8 @@ impl OwnParameter {
     pub fn moved(&self, value: f64, step: f64) -> f64 {
         match self.scale {
             LearningScale::Log => value * step.exp(),
+            LearningScale::Linear => value + step,
+            LearningScale::Fixed => value,
         }
     }
 

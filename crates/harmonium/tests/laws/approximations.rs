@@ -1,6 +1,8 @@
 //! Belief propagation, tree-reweighted messages, TAP and mean field against enumeration.
 
-use crate::machines::{assert_close, discrete, extent, gaussian, moved, noise, some_states};
+use crate::machines::{
+    assert_close, discrete, extent, gaussian, moved, noise, some_states, statistic,
+};
 use harmonium::Error;
 use harmonium::exact;
 use harmonium::graph::{BucketTree, Elimination, Marginals, Node, Pairwise};
@@ -173,6 +175,12 @@ fn moments_of(machine: &Machine, graph: &Pairwise, found: &Marginals) -> Moments
         for k in 0..group {
             let mean = states.iter().zip(p).map(|(x, p)| p * x[k]).sum();
             means[node.layer.0][node.unit * group + k] = mean;
+        }
+        let layer = machine.layer(node.layer);
+        for k in 0..layer.units.own_parameters().len() {
+            let term: f64 =
+                states.iter().zip(p).map(|(x, p)| p * statistic(layer.units, k, x[0])).sum();
+            moments.own[node.layer.0][k * layer.len() + node.unit] = -term;
         }
     }
     moments.bias.clone_from(&means);

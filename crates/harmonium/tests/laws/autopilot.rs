@@ -27,6 +27,7 @@ fn search(hidden: Hidden, open: Open, done: &[Trial]) -> (Trial, Vec<Trial>, Vec
     let autopilot = Autopilot {
         train: &train,
         valid: &valid,
+        apart: false,
         shape: &shape,
         hidden,
         plan: Plan { seed: 3, ..Plan::default() },

@@ -3,6 +3,7 @@
 
 use crate::machines::{assert_close, discrete, extent, gaussian, noise, some_states};
 use crate::statistics::{assert_distributed, assert_mean};
+use harmonium::Error;
 use harmonium::exact::{self, Budget, By, Query};
 use harmonium::graph::{BucketTree, Elimination, Node, Order, Pairwise};
 use harmonium::machine::{Coupling, Edges, Layer, LayerId, Machine, Role, State};
@@ -207,6 +208,13 @@ fn a_budget_changes_nothing_but_the_work() {
                 refused += 1;
                 let error = within.marginals(&mut Silent).unwrap_err();
                 assert!(error.to_string().contains("junction tree"), "{error}");
+                let Error::MemoryBudget { least, .. } = error else { panic!("{error}") };
+                assert!(
+                    least > budget && tree.marginals_within(least).is_some(),
+                    "{name}: {least}"
+                );
+                let given = Elimination::new(&graph, &tree).within(least);
+                assert_eq!(given.marginals(&mut Silent).unwrap(), marginals, "{name} {k}");
             }
             if tree.samples_within(budget).is_some() {
                 assert_eq!(within.mode(&mut Silent).unwrap(), mode, "{name} {k}");

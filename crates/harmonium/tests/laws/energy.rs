@@ -1,6 +1,6 @@
 //! The energy, its conditionals and its schedule.
 
-use crate::machines::{all, assert_close, discrete, every_state, noise, some_states};
+use crate::machines::{all, assert_close, discrete, every_state, noise, own_energy, some_states};
 use harmonium::exact;
 use harmonium::machine::{Base, Coupling, Layer, LayerId, Machine, Matrix, Role, State, Weights};
 use harmonium::sampling::Clamp;
@@ -13,9 +13,7 @@ fn energy_by_definition(machine: &Machine, x: &State, row: usize) -> f64 {
         let layer = machine.layer(l);
         for (i, x) in x.row(l, row).iter().enumerate() {
             energy -= layer.bias[i] * x;
-            if let Some(g) = layer.own.get(i) {
-                energy += 0.5 * g * x * x;
-            }
+            energy += own_energy(layer, i, *x);
         }
     }
     let centered = |l: LayerId, i: usize| x.row(l, row)[i] - machine.layer(l).offset[i];
@@ -77,9 +75,7 @@ fn conditionals_are_energy_differences() {
                     for i in range {
                         let (old, new) = (x.row(l, row)[i], values[i]);
                         expected -= theta[i] * (new - old);
-                        if let Some(g) = layer.own.get(i) {
-                            expected += 0.5 * g * (new * new - old * old);
-                        }
+                        expected += own_energy(layer, i, new) - own_energy(layer, i, old);
                     }
                     let mut changed = x.clone();
                     changed.set_row(l, row, &values).unwrap();

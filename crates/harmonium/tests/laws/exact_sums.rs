@@ -2,6 +2,7 @@
 
 use crate::machines::{
     all, assert_close, assert_gradient, discrete, every_state, gaussian, named, some_states,
+    statistic,
 };
 use harmonium::Error;
 use harmonium::exact;
@@ -69,9 +70,10 @@ fn moments_are_weighted_averages_of_products() {
             for i in 0..machine.layer(l).len() {
                 let mean = average(&|r| x.row(l, r)[i]);
                 assert_close(mean, moments.bias[l.0][i], 1e-12, &name);
-                if !machine.layer(l).own.is_empty() {
-                    let square = average(&|r| -0.5 * x.row(l, r)[i].powi(2));
-                    assert_close(square, moments.own[l.0][i], 1e-12, &name);
+                let (units, n) = (machine.layer(l).units, machine.layer(l).len());
+                for k in 0..units.own_parameters().len() {
+                    let term = average(&|r| -statistic(units, k, x.row(l, r)[i]));
+                    assert_close(term, moments.own[l.0][k * n + i], 1e-12, &name);
                 }
             }
         }

@@ -87,7 +87,7 @@ fn units_see_each_other_once_and_products_join_units_of_one_entry() {
         assert_eq!(pairs.len(), n_pairs, "{name}");
         assert!(pairs.iter().all(|(u, v)| u != v), "{name}");
         let bits =
-            |u: usize| machine.layer(graph.nodes()[u].layer).units.storage() == Storage::Bits;
+            |u: usize| machine.layer(graph.nodes()[u].layer).units.storage() != Storage::OneHot;
         for edge in graph.edges() {
             let product = matches!(edge.pair, Pair::Product(_));
             assert_eq!(product, bits(edge.between.0) && bits(edge.between.1), "{name}");

@@ -1,6 +1,6 @@
 //! Mean field and its bound.
 
-use crate::machines::{all, assert_close, assert_gradient, named, noise, some_states};
+use crate::machines::{all, assert_close, assert_gradient, named, noise, own_energy, some_states};
 use harmonium::engine::Arithmetic;
 use harmonium::evaluation::bound;
 use harmonium::exact;
@@ -8,7 +8,7 @@ use harmonium::machine::{Coupling, Layer, LayerId, Machine, Matrix, State, Trian
 use harmonium::models::{Bm, Dbm, Lateral};
 use harmonium::moments::Moments;
 use harmonium::sampling::{Clamp, MeanField, Sampler};
-use harmonium::units::Units;
+use harmonium::units::{Storage, Units};
 
 /// `x` with the hidden layers at random means of a factorised `q`.
 fn random_means(machine: &Machine, x: &State, seed: u64) -> State {
@@ -34,13 +34,31 @@ fn with_discrete_hidden() -> Vec<(String, Machine)> {
     all().into_iter().filter(|(_, m)| hidden_discrete(m) && m.layers().len() > 1).collect()
 }
 
+/// The probability of a value of a unit of whole numbers whose mean is known: its own energy and a $\theta$ that is
+/// found by halving.
+fn share_of(layer: &Layer, i: usize, mean: f64, x: f64) -> f64 {
+    let values = layer.units.configurations().unwrap().0.concat();
+    let weight = |theta: f64, k: f64| (theta * k - own_energy(layer, i, k)).exp();
+    let total = |theta: f64| values.iter().map(|&k| weight(theta, k)).sum::<f64>();
+    let (mut low, mut high) = (-60.0, 60.0);
+    for _ in 0..200 {
+        let theta = 0.5 * (low + high);
+        let found = values.iter().map(|&k| k * weight(theta, k)).sum::<f64>() / total(theta);
+        if found < mean { low = theta } else { high = theta }
+    }
+    weight(low, x) / total(low)
+}
+
 /// The probability that independent units with means `q` take the values of `x`.
 fn factorised(machine: &Machine, q: &State, row: usize, x: &State, state: usize) -> f64 {
     let clamp = Clamp::visible(machine);
     let mut p = 1.0;
     for l in machine.layer_ids().filter(|&l| !clamp.holds_layer(l)) {
-        for (m, x) in q.row(l, row).iter().zip(x.row(l, state)) {
+        for (i, (m, x)) in q.row(l, row).iter().zip(x.row(l, state)).enumerate() {
             p *= match machine.layer(l).units {
+                units if units.storage() == Storage::Levels => {
+                    share_of(machine.layer(l), i, *m, *x)
+                }
                 Units::Binary => {
                     if *x == 1.0 {
                         *m

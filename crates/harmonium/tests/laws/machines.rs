@@ -17,6 +17,30 @@ pub(crate) fn noise(seed: u64, i: usize) -> f64 {
 }
 
 const CATEGORICAL: Units = Units::Categorical { q: 3 };
+/// The kinds that hold whole numbers.
+const LEVELS: [Units; 3] =
+    [Units::Binomial { n: 3 }, Units::Counts { max: 4 }, Units::Ordinal { levels: 4 }];
+
+/// The statistic of the own parameter `k` of a unit, as the kinds are defined.
+pub(crate) fn statistic(units: Units, k: usize, x: f64) -> f64 {
+    let log_factorial =
+        |x: f64| (1..=10).map(f64::from).filter(|k| *k <= x).map(f64::ln).sum::<f64>();
+    match units {
+        Units::Gaussian => 0.5 * x * x,
+        Units::Binomial { n } => {
+            log_factorial(x) + log_factorial(n as f64 - x) - log_factorial(n as f64)
+        }
+        Units::Counts { .. } => log_factorial(x),
+        Units::Ordinal { .. } => f64::from(u8::from(x == (k + 1) as f64)),
+        _ => 0.0,
+    }
+}
+
+/// The own energy of an entry without its bias.
+pub(crate) fn own_energy(layer: &Layer, i: usize, x: f64) -> f64 {
+    let rows = layer.own.chunks_exact(layer.len()).enumerate();
+    rows.map(|(k, row)| row[i] * statistic(layer.units, k, x)).sum()
+}
 
 /// A graph: kinds and sizes of the layers, how many of them are visible, and the couplings.
 struct Graph {
@@ -94,16 +118,16 @@ pub(crate) fn extent<T>(short: T, long: T) -> T {
 /// The graphs of discrete units and the kinds that each is made of in the default run. Every kind is
 /// visible, hidden, laterally coupled by a triangle and by edges somewhere.
 const COVERING: [(&str, &[&str]); 10] = [
-    ("rbm", &["binary", "categorical"]),
-    ("rbm with hidden", &["spin"]),
-    ("chain", &["spin"]),
-    ("tree", &["categorical"]),
-    ("triangle", &["binary"]),
-    ("lateral", &["spin"]),
-    ("hidden lateral", &["categorical"]),
-    ("visible only", &["binary", "categorical"]),
-    ("sparse lateral", &["categorical"]),
-    ("sparse ring", &["spin"]),
+    ("rbm", &["binary", "categorical", "counts"]),
+    ("rbm with hidden", &["spin", "ordinal"]),
+    ("chain", &["spin", "binomial"]),
+    ("tree", &["categorical", "ordinal"]),
+    ("triangle", &["binary", "binomial"]),
+    ("lateral", &["spin", "counts"]),
+    ("hidden lateral", &["categorical", "binomial"]),
+    ("visible only", &["binary", "categorical", "ordinal"]),
+    ("sparse lateral", &["categorical", "ordinal"]),
+    ("sparse ring", &["spin", "counts"]),
 ];
 
 /// A machine of each graph and kind of [`COVERING`], or of all graphs and kinds: see [`extent`].
@@ -129,7 +153,8 @@ pub(crate) fn named(name: &str) -> Machine {
 /// every discrete kind.
 fn product() -> Vec<(String, Machine)> {
     let mut all = Vec::new();
-    for (k, units) in [Units::Binary, Units::Spin, CATEGORICAL].into_iter().enumerate() {
+    let kinds = [Units::Binary, Units::Spin, CATEGORICAL].into_iter().chain(LEVELS);
+    for (k, units) in kinds.enumerate() {
         let (b, s) = (Units::Binary, Units::Spin);
         let graphs = [
             ("rbm", vec![(units, 2), (b, 3)], 1, &[(0, 1)][..]),
@@ -145,7 +170,9 @@ fn product() -> Vec<(String, Machine)> {
         ];
         for (name, layers, n_visible, edges) in graphs {
             let sparse = name.starts_with("sparse");
-            let graph = Graph { name, layers, n_visible, edges, strength: 1.0, sparse };
+            // The largest values are three or four.
+            let strength = if LEVELS.contains(&units) { 0.4 } else { 1.0 };
+            let graph = Graph { name, layers, n_visible, edges, strength, sparse };
             let machine = build(&graph, 7 + k as u64);
             all.push((format!("{} of {}", graph.name, units.name()), machine));
         }
@@ -249,6 +276,7 @@ pub(crate) fn mixed() -> Vec<(String, Machine)> {
         ("bits", Units::Binary, 1),
         ("categories3", CATEGORICAL, 1),
         ("categories4", Units::Categorical { q: 4 }, 1),
+        ("counts", LEVELS[1], 1),
     ];
     let visible: Vec<Layer> = kinds
         .iter()

@@ -11,6 +11,7 @@
     reason = "tests may panic, and index several tables by one row"
 )]
 
+mod anomalies;
 mod approximations;
 mod autopilot;
 mod bad_input;
@@ -35,6 +36,7 @@ mod known_machines;
 mod layering;
 mod learn_on;
 mod learning;
+mod levels;
 mod log_partition;
 mod machines;
 mod model;

@@ -1,13 +1,28 @@
 //! Every unit kind: the four verbs against sums over its configurations.
 
-use crate::machines::{assert_close, noise};
+use crate::machines::{assert_close, noise, statistic};
 use crate::statistics::{assert_distributed, assert_mean};
 use harmonium::machine::{Layer, Role};
 use harmonium::random::{Site, Stream};
-use harmonium::units::{Draw, OwnParameters, Storage, Units};
+use harmonium::units::{Draw, OwnParameter, OwnParameters, Storage, Units};
 
-const DISCRETE: [Units; 4] =
-    [Units::Binary, Units::Spin, Units::Categorical { q: 3 }, Units::Categorical { q: 5 }];
+const DISCRETE: [Units; 8] = [
+    Units::Binary,
+    Units::Spin,
+    Units::Categorical { q: 3 },
+    Units::Categorical { q: 5 },
+    Units::Binomial { n: 1 },
+    Units::Binomial { n: 6 },
+    Units::Counts { max: 9 },
+    Units::Ordinal { levels: 5 },
+];
+
+/// Own parameters of four units that are not those they start with.
+fn own(units: Units) -> Vec<f64> {
+    let n = 4 * units.group();
+    let of = |p: &OwnParameter| (0..n).map(|i| p.start + 0.4 * noise(77, i)).collect::<Vec<_>>();
+    units.own_parameters().iter().flat_map(of).collect()
+}
 
 /// Four units' worth of inputs.
 fn theta(units: Units, seed: u64) -> Vec<f64> {
@@ -15,8 +30,12 @@ fn theta(units: Units, seed: u64) -> Vec<f64> {
 }
 
 /// $p$ of each configuration of one unit, and the logarithm of their sum.
-fn weights(units: Units, theta: &[f64]) -> (Vec<f64>, f64) {
-    let dot = |c: &Vec<f64>| c.iter().zip(theta).map(|(c, t)| c * t).sum::<f64>();
+fn weights(units: Units, theta: &[f64], own: OwnParameters<'_>) -> (Vec<f64>, f64) {
+    let energy = |c: &Vec<f64>| -> f64 {
+        let rows = 0..units.own_parameters().len();
+        rows.map(|k| own.row(k)[0] * statistic(units, k, c[0])).sum()
+    };
+    let dot = |c: &Vec<f64>| c.iter().zip(theta).map(|(c, t)| c * t).sum::<f64>() - energy(c);
     let e: Vec<f64> = units.configurations().unwrap().0.iter().map(|c| dot(c).exp()).collect();
     let z: f64 = e.iter().sum();
     (e.iter().map(|e| e / z).collect(), z.ln())
@@ -26,12 +45,14 @@ fn weights(units: Units, theta: &[f64]) -> (Vec<f64>, f64) {
 fn means_and_partition_functions_are_sums_over_configurations() {
     for units in DISCRETE {
         for seed in 0..20 {
-            let theta = theta(units, seed);
+            let (theta, own) = (theta(units, seed), own(units));
+            let own = OwnParameters::new(&own, theta.len());
+            let group = units.group();
             let mut mean = theta.clone();
-            units.mean_in_place(&mut mean, OwnParameters::NONE);
+            units.mean_in_place(&mut mean, own);
             let mut log_z = 0.0;
-            for (t, m) in theta.chunks(units.group()).zip(mean.chunks(units.group())) {
-                let (p, l) = weights(units, t);
+            for (u, (t, m)) in theta.chunks(group).zip(mean.chunks(group)).enumerate() {
+                let (p, l) = weights(units, t, own.piece(u * group..(u + 1) * group));
                 log_z += l;
                 for (i, m) in m.iter().enumerate() {
                     let configurations = units.configurations().unwrap().0;
@@ -39,12 +60,7 @@ fn means_and_partition_functions_are_sums_over_configurations() {
                     assert_close(expected, *m, 1e-12, units.name());
                 }
             }
-            assert_close(
-                log_z,
-                units.log_partition(&theta, OwnParameters::NONE),
-                1e-12,
-                units.name(),
-            );
+            assert_close(log_z, units.log_partition(&theta, own), 1e-12, units.name());
         }
     }
 }
@@ -53,17 +69,21 @@ fn means_and_partition_functions_are_sums_over_configurations() {
 fn the_mode_is_the_most_probable_configuration() {
     for units in DISCRETE {
         for seed in 0..20 {
-            let theta = theta(units, seed);
+            let (theta, own) = (theta(units, seed), own(units));
+            let own = OwnParameters::new(&own, theta.len());
+            let group = units.group();
             let mut mode = theta.clone();
-            units.mode_in_place(&mut mode, OwnParameters::NONE);
-            for (t, m) in theta.chunks(units.group()).zip(mode.chunks(units.group())) {
-                let (p, _) = weights(units, t);
+            units.mode_in_place(&mut mode, own);
+            for (u, (t, m)) in theta.chunks(group).zip(mode.chunks(group)).enumerate() {
+                let (p, _) = weights(units, t, own.piece(u * group..(u + 1) * group));
                 let best = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
                 assert_eq!(m, units.configurations().unwrap().0[best], "{}", units.name());
             }
         }
         let mut tie = vec![0.0; units.group()];
-        units.mode_in_place(&mut tie, OwnParameters::NONE);
+        let even = vec![0.0; units.own_parameters().len() * tie.len()];
+        let n = tie.len();
+        units.mode_in_place(&mut tie, OwnParameters::new(&even, n));
         assert_eq!(tie, units.configurations().unwrap().0[0], "ties go to the lower value");
     }
 }
@@ -71,24 +91,22 @@ fn the_mode_is_the_most_probable_configuration() {
 #[test]
 fn samples_have_the_probabilities_of_the_configurations() {
     for units in DISCRETE {
-        let theta = theta(units, 3);
+        let (theta, own) = (theta(units, 3), own(units));
+        let own = OwnParameters::new(&own, theta.len());
         let group = units.group();
         let configurations = units.configurations().unwrap().0;
         let mut counts = vec![vec![0.0; configurations.len()]; 4];
         for row in 0..20_000 {
             let site = Site { row, sweep: 1, lane: 2 };
             let mut x = theta.clone();
-            units.sample_in_place(
-                &mut x,
-                OwnParameters::NONE,
-                Draw { stream: Stream::new(5), site, start: 0 },
-            );
+            units.sample_in_place(&mut x, own, Draw { stream: Stream::new(5), site, start: 0 });
             for (counts, x) in counts.iter_mut().zip(x.chunks(group)) {
                 counts[configurations.iter().position(|c| c == x).unwrap()] += 1.0;
             }
         }
-        for (counts, t) in counts.iter().zip(theta.chunks(group)) {
-            assert_distributed(units.name(), counts, &weights(units, t).0);
+        for (u, (counts, t)) in counts.iter().zip(theta.chunks(group)).enumerate() {
+            let own = own.piece(u * group..(u + 1) * group);
+            assert_distributed(units.name(), counts, &weights(units, t, own).0);
         }
     }
 }
@@ -170,15 +188,25 @@ fn gaussian_verbs_are_integrals() {
 #[test]
 fn entropies_are_those_of_the_configurations() {
     for units in DISCRETE {
-        let theta = theta(units, 8);
+        let (theta, own) = (theta(units, 8), own(units));
+        let own = OwnParameters::new(&own, theta.len());
+        let group = units.group();
         let mut mean = theta.clone();
-        units.mean_in_place(&mut mean, OwnParameters::NONE);
-        let expected: f64 = theta
-            .chunks(units.group())
-            .flat_map(|t| weights(units, t).0)
-            .map(|p| -p * p.ln())
-            .sum();
-        assert_close(expected, units.entropy(&mean, OwnParameters::NONE), 1e-12, units.name());
+        units.mean_in_place(&mut mean, own);
+        let mut expected = 0.0;
+        for (u, t) in theta.chunks(group).enumerate() {
+            let own = own.piece(u * group..(u + 1) * group);
+            let (p, _) = weights(units, t, own);
+            expected -= p.iter().map(|p| p * p.ln()).sum::<f64>();
+            // What the own energy at the mean, between two values, has more than its mean.
+            for k in 0..units.own_parameters().len() {
+                let at = |x: f64| own.row(k)[0] * statistic(units, k, x);
+                let spread: f64 = p.iter().enumerate().map(|(x, p)| p * at(x as f64)).sum();
+                let (below, share) = (mean[u].floor(), mean[u].fract());
+                expected += (1.0 - share) * at(below) + share * at(below + 1.0) - spread;
+            }
+        }
+        assert_close(expected, units.entropy(&mean, own), 1e-10, units.name());
     }
     let sure: [(Units, &[f64]); 3] = [
         (Units::Binary, &[0.0, 1.0]),
@@ -223,7 +251,11 @@ fn what_a_kind_says_of_its_values_agrees_with_the_list_of_them() {
             assert_eq!(units.bit_coordinates(), None, "{}", units.name());
             continue;
         };
-        let bits = units.bit_coordinates().unwrap();
+        let Some(bits) = units.bit_coordinates() else {
+            assert_eq!(units.storage(), Storage::Levels, "{}", units.name());
+            assert!(listed.0.iter().enumerate().all(|(k, x)| *x == [k as f64]));
+            continue;
+        };
         let values = [bits.shift, bits.scale + bits.shift];
         assert!(listed.0.iter().flatten().all(|x| values.contains(x)), "{}", units.name());
         let set = |unit: &Vec<f64>| unit.iter().filter(|x| **x == values[1]).count();
@@ -242,7 +274,7 @@ fn the_energy_is_linear_in_own_parameters() {
         for (k, parameter) in units.own_parameters().iter().enumerate() {
             let mut layer = Layer::new("v", Role::Visible, units, 3).unwrap();
             assert_eq!(layer.own_named(parameter.name), [parameter.start; 3]);
-            let x = [0.3, -1.2, 2.0];
+            let x = if units.is_finite() { [0.0, 1.0, 1.0] } else { [0.3, -1.2, 2.0] };
             let before = layer.energy(&x);
             layer.own[k * 3 + 1] += 0.7;
             let expected = before + units.own_term(k, 0.7, x[1]);

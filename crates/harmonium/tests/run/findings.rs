@@ -266,6 +266,27 @@ fn real_columns_are_held_against_a_gaussian() {
     run.fires("than one full Gaussian");
 }
 
+/// Rows of four real columns at one of two places, with this much noise around them.
+fn two_places(n: usize, noise: f64) -> Dataset {
+    data(n, 4, |row, column| {
+        let uniform = scattered(11, 10 * row + column, 1000) as f64 / 500.0 - 1.0;
+        2.0 * (row % 2) as f64 + noise * uniform
+    })
+}
+
+#[test]
+fn precisions_at_the_end_of_their_range_are_said() {
+    let judged = |noise| {
+        let machine = Rbm::new((Units::Gaussian, 4), (Units::Binary, 4)).unwrap().into_machine();
+        let suited = Plan::suited_to(&machine);
+        let plan = Plan { rule: Rule::Exact, epochs: 400, learning_rate: 0.1, batch: 20, ..suited };
+        Judged::of(machine, &two_places(40, noise), None, &plan)
+    };
+    // Given its place, a column hardly varies: a hundredth of what it does over all rows would be the end.
+    judged(1e-4).fires("is at the end of its range");
+    assert_eq!(judged(0.5).says("is at the end of its range"), None);
+}
+
 #[test]
 fn a_run_that_diverged_is_a_problem() {
     let train = data(100, 4, |row, column| scattered(9, 10 * row + column, 1000) as f64);

@@ -2,6 +2,7 @@
 
 use super::settings::Asked;
 use crate::failure::Failure;
+use crate::inputs::{Fingerprints, Validation};
 use crate::load;
 use crate::plan;
 use crate::render::progress::Terminal;
@@ -9,8 +10,8 @@ use harmonium::model::{VALID_SHARE, apart_rows, evenly_labelled};
 use harmonium::models::Target;
 use harmonium::progress::Listener;
 use harmonium::{Dataset, Model};
-use harmonium_data::{Labels, Opened, Options, Reading, Remembered, open};
-use toml::{Table, Value};
+use harmonium_data::{Opened, Options, Reading, open};
+use toml::Table;
 
 /// What is learned from and validated with.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub(crate) struct Inputs {
     /// Fingerprint of the labels.
     labels: Option<u64>,
     pub(crate) targets: Option<Dataset>,
+    /// Their fingerprint.
+    targets_hash: Option<u64>,
+    /// Fingerprints of the file of validation data, and of its labels.
+    valid_file: (Option<u64>, Option<u64>),
     pub(crate) valid: Option<Dataset>,
     pub(crate) valid_targets: Option<Dataset>,
     /// What is learned.
@@ -45,14 +50,22 @@ impl Inputs {
         if labels.is_none() {
             opened.dataset = opened.dataset.without_labels();
         }
-        let targets = open_targets(asked, opened.dataset.n_rows())?;
+        let (targets, targets_hash) = open_targets(asked, opened.dataset.n_rows())?.unzip();
         let target = target.unwrap_or(match &targets {
             None => Target::Classes,
             Some(table) if table.is_bits() => Target::Tags,
             Some(_) => Target::Values,
         });
-        let mut inputs =
-            Self { data: opened, labels, targets, valid: None, valid_targets: None, target };
+        let mut inputs = Self {
+            data: opened,
+            labels,
+            targets,
+            targets_hash,
+            valid_file: (None, None),
+            valid: None,
+            valid_targets: None,
+            target,
+        };
         inputs.few(asked, terminal)?;
         inputs.validation(asked, &spec, terminal)?;
         Ok(inputs)
@@ -79,12 +92,13 @@ impl Inputs {
         spec: &str,
         terminal: &mut Terminal,
     ) -> Result<(), Failure> {
-        let settings = &mut asked.settings;
-        if let Some(valid) = settings.valid.clone() {
-            self.valid =
-                Some(self.valid_file(&valid, settings.valid_labels.as_deref(), terminal)?);
+        if let Some(valid) = asked.settings.valid.clone() {
+            let valid = self.valid_file(&valid, asked, terminal)?;
+            self.valid_file = (Some(valid.opened.about.content_hash), valid.labels);
+            self.valid = Some(valid.opened.dataset);
             return Ok(());
         }
+        let settings = &mut asked.settings;
         if settings.patience.is_some() {
             settings.valid_share.get_or_insert(VALID_SHARE);
         }
@@ -107,51 +121,44 @@ impl Inputs {
         Ok(())
     }
 
-    /// Validation data from a file, read as the other was.
+    /// Validation data from a file.
     fn valid_file(
         &self,
         spec: &str,
-        labels: Option<&str>,
+        asked: &Asked,
         terminal: &mut Terminal,
-    ) -> Result<Dataset, Failure> {
-        let expected = self.data.dataset.n_columns();
-        let (book, n_columns) = (self.data.dataset.book(), Some(expected));
-        let remembered = Remembered { reading: &self.data.reading, book, n_columns };
-        let valid = Reading::default().open_as(remembered, spec)?;
-        valid.about.notes.iter().for_each(|note| terminal.note(note));
-        let found = valid.dataset.n_columns();
-        if found != expected {
-            return Err(Failure::new(
-                format!("the validation data has {found} columns, the training data {expected}"),
-                "both are read with the same flags",
-            ));
-        }
-        let Some(known) = self.data.dataset.labels().map(Labels::class_names) else {
-            return Ok(valid.dataset.without_labels());
-        };
-        if let Some(path) = labels {
-            return load::with_labels(valid.dataset, path, Some(&known), terminal);
-        }
-        let Some(labels) = valid.labels() else {
+    ) -> Result<Validation, Failure> {
+        let labels = asked.settings.valid_labels.as_deref();
+        let valid = Validation::open(spec, labels, (&self.data, &asked.reading), terminal)?;
+        if self.data.dataset.labels().is_some() && valid.opened.dataset.labels().is_none() {
             return Err(Failure::new(
                 "the validation rows have no labels, so nothing can be validated",
                 "give them with `--valid-labels FILE`",
             ));
-        };
-        let labels = labels.numbered_as(&known).map_err(|error| error.in_file(spec))?;
-        Ok(valid.dataset.with_labels(labels)?)
+        }
+        Ok(valid)
     }
 
-    /// The fingerprints of what was read, for `run.toml`.
+    /// The fingerprint of each input.
+    pub(crate) fn fingerprints(&self) -> Fingerprints {
+        let (valid, valid_labels) = self.valid_file;
+        [
+            ("data-hash", Some(self.data.about.content_hash)),
+            ("labels-hash", self.labels),
+            ("targets-hash", self.targets_hash),
+            ("valid-hash", valid),
+            ("valid-labels-hash", valid_labels),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    /// Where everything comes from, for `run.toml`.
     pub(crate) fn provenance(&self) -> Result<Table, Failure> {
         let mut table = Table::new();
         table.insert("library-version".into(), env!("CARGO_PKG_VERSION").into());
-        for (key, hash) in
-            [("data-hash", Some(self.data.about.content_hash)), ("labels-hash", self.labels)]
-        {
-            if let Some(hash) = hash {
-                table.insert(key.into(), format!("{hash:016x}").into());
-            }
+        for (key, hash) in self.fingerprints().written() {
+            table.insert(key.into(), hash.into());
         }
         table.insert("data-rows".into(), plan::number(self.data.dataset.n_rows() as u64)?);
         table.insert("data-columns".into(), plan::number(self.data.dataset.n_columns() as u64)?);
@@ -159,23 +166,6 @@ impl Inputs {
             table.insert("validation-rows".into(), plan::number(valid.n_rows() as u64)?);
         }
         Ok(table)
-    }
-
-    /// Refuses inputs that are not those a run was started with.
-    pub(crate) fn check_same(&self, provenance: &Table) -> Result<(), Failure> {
-        let now = self.provenance()?;
-        for (key, what) in [("data-hash", "the data is"), ("labels-hash", "the labels are")] {
-            let was = provenance.get(key).and_then(Value::as_str);
-            if was.is_some() && was != now.get(key).and_then(Value::as_str) {
-                return Err(Failure::new(
-                    format!(
-                        "{what} not what the run was started with: the fingerprint has changed"
-                    ),
-                    "put the old file back, or start another run",
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -218,28 +208,29 @@ fn labelled(
     Ok(fingerprint)
 }
 
-/// The table of targets, if there is one.
-fn open_targets(asked: &Asked, n_rows: usize) -> Result<Option<Dataset>, Failure> {
+/// The table of targets and its fingerprint, if there is one.
+fn open_targets(asked: &Asked, n_rows: usize) -> Result<Option<(Dataset, u64)>, Failure> {
     let settings = &asked.settings;
     let Some(spec) = &settings.targets else { return Ok(None) };
     let (variable, packed) = (settings.targets_variable.clone(), settings.targets_packed_bits);
     targets(spec, variable, packed, n_rows).map(Some)
 }
 
-/// A table of targets with a row for each of `n_rows`.
+/// A table of targets with a row for each of `n_rows`, and its fingerprint.
 pub(crate) fn targets(
     spec: &str,
     variable: Option<String>,
     packed_bits: Option<usize>,
     n_rows: usize,
-) -> Result<Dataset, Failure> {
+) -> Result<(Dataset, u64), Failure> {
     let options = Options { variable, packed_bits, ..Options::default() };
-    let table = open(spec, &options)?.table;
+    let loaded = open(spec, &options)?;
+    let (table, hash) = (loaded.table, loaded.about.content_hash);
     if table.n_rows() != n_rows {
         return Err(Failure::new(
             format!("`{spec}` has {} rows of targets, the data {n_rows}", table.n_rows()),
             "targets have a row for each row of the data",
         ));
     }
-    Ok(Dataset::new(table, harmonium::Binarize::None)?)
+    Ok((Dataset::new(table, harmonium::Binarize::None)?, hash))
 }

@@ -186,7 +186,7 @@ fn resume(args: &FinetuneArgs, common: &Common) -> Result<Told, Failure> {
     let provenance = stored.get("provenance").and_then(toml::Value::as_table).cloned();
     let asked = settings::typed(&plan::merge(stored, Table::new()))?;
     let prepared = prepare(asked, None, &mut terminal)?;
-    prepared.inputs.check_same(&provenance.unwrap_or_default())?;
+    prepared.inputs.fingerprints().check_same(&provenance.unwrap_or_default())?;
     let checkpoint = writer.directory().last_checkpoint()?;
     if let Some(model) = writer.directory().model()? {
         let epochs = checkpoint.as_ref().map_or(model.about.epoch, |c| c.model().about.epoch);

@@ -14,6 +14,8 @@ const SUMMED: [usize; 3] = [8, 4, 10];
 pub(super) const MOST_SUMMED: usize = 12;
 /// The most multiplications of one such sum.
 const MOST_WORK: u64 = 1 << 23;
+/// The most units of a first layer that is tried.
+const MOST_UNITS: usize = 1000;
 /// Sweeps between updates: with fewer, chains of strong models fall behind at rates that learn fast.
 const SWEEPS: f64 = 10.0;
 
@@ -119,33 +121,45 @@ impl Autopilot<'_> {
         }
     }
 
-    /// Those of a round that go on, the best first. Every second place goes to a neighbour of the best that was not tried
-    /// before: longer trainings want lower rates, and less decay.
-    pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made]) -> Vec<Trial> {
+    /// Those of a round that take one of the `places` of the next, the best first. Every second place goes to a neighbour of the best that
+    /// was not tried before: longer trainings want lower rates, can fill twice the hidden units if no trial had more than the best, and want less
+    /// decay. A single place goes to a neighbour: the best is not lost, for it may still win as it is. Where gradients are exact, neither
+    /// width nor length is what holds a model back.
+    pub(super) fn survivors(&self, scored: Vec<Trial>, made: &[Made], places: usize) -> Vec<Trial> {
         let Some(best) = scored.first().cloned() else { return scored };
-        let slower = |by: f64| best.learning_rate / by;
-        let near = [
-            (slower(2.0), best.l2),
-            (best.learning_rate, short(best.l2 / 10.0)),
-            (slower(4.0), best.l2),
-        ];
-        let open = |&(rate, l2): &(f64, f64)| {
-            (self.open.learning_rate || rate == best.learning_rate)
-                && (self.open.l2 || l2 == best.l2)
+        let slower = |by: f64| Trial { learning_rate: best.learning_rate / by, ..best.untried() };
+        let decayed = Trial { l2: short(best.l2 / 10.0), ..best.untried() };
+        let wider = if self.open.learning_rate { slower(2.0) } else { best.untried() };
+        let near = if best.rule == Rule::Exact {
+            [Some(slower(2.0)), Some(decayed), Some(slower(4.0)), None]
+        } else {
+            [Some(slower(2.0)), self.wider(&wider, made), Some(slower(4.0)), Some(decayed)]
         };
-        let near = near.into_iter().filter(open).map(|(learning_rate, l2)| Trial {
-            learning_rate,
-            l2,
-            ..best.untried()
-        });
+        let open = |trial: &Trial| {
+            (self.open.learning_rate || trial.learning_rate == best.learning_rate)
+                && (self.open.l2 || trial.l2 == best.l2)
+        };
+        let near = near.into_iter().flatten().filter(open);
         let same = |a: &Trial, b: &Trial| {
             let all = |t: &Trial| (t.hidden.clone(), t.learning_rate, t.l2, t.rule, t.k.clone());
             all(a) == all(b)
         };
         let tried = |trial: &Trial| made.iter().any(|one| same(&one.trial, trial));
-        let mut near = near.filter(|trial| !tried(trial));
+        let mut near = near.filter(|trial| !tried(trial)).peekable();
+        if let Some(trial) = near.next_if(|_| places == 1 && best.rule != Rule::Exact) {
+            return vec![trial];
+        }
         let interleave = |trial: Trial| [Some(trial), near.next()];
         scored.into_iter().flat_map(interleave).flatten().collect()
+    }
+
+    /// The same trial with twice the units, where they are searched for and nobody had more.
+    fn wider(&self, best: &Trial, made: &[Made]) -> Option<Trial> {
+        let first = *best.hidden.first()?;
+        let is_widest = made.iter().all(|one| one.trial.hidden.first() <= Some(&first));
+        let Hidden::Searched { layers } = self.hidden else { return None };
+        (is_widest && 2 * first <= MOST_UNITS)
+            .then(|| Trial { hidden: falling(2 * first, layers), ..best.untried() })
     }
 }
 

@@ -10,14 +10,18 @@
 //!
 //! Machines of real columns that are coupled with each other are tried with so few hidden units that sums over their states
 //! give the gradient itself: one Gaussian, where they start, is a saddle of the likelihood, and the noise of chains hides the way down
-//! from it.
+//! from it. Where such a table has few rows, all of them are validated with in turn (`folds`), and the settings that were found are
+//! learned from all rows that were not given for validation alone.
 //!
 //! The amount of work is known beforehand, and everything follows from the seed: a plan that was found once is
 //! found again, and the plan alone repeats the model.
 
+mod asked;
 mod candidates;
+mod folds;
 mod trial;
 
+pub use asked::Searched;
 pub use trial::Trial;
 
 use super::train::Blueprint;
@@ -25,6 +29,7 @@ use crate::error::Error;
 use crate::evaluation::monitor::Monitor;
 use crate::progress::Listener;
 use crate::training::{Plan, Rule};
+use folds::Fold;
 use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -122,6 +127,8 @@ pub struct Autopilot<'a> {
     pub train: &'a Dataset,
     /// What trials are scored on.
     pub valid: &'a Dataset,
+    /// Whether these rows were set apart from the data, and may be learned from in the end.
+    pub apart: bool,
     /// Makes the model of a trial.
     pub shape: &'a Shape<'a>,
     /// The numbers of hidden units.
@@ -153,13 +160,15 @@ impl Autopilot<'_> {
         let exact = candidates.iter().any(|trial| trial.rule == Rule::Exact);
         // Without the noise of chains, steps can be larger and fewer.
         let fewer = if exact { 4 } else { 1 };
-        self.effort.rounds().iter().map(|&(k, updates)| (k.min(n), updates / fewer)).collect()
+        let rounds = self.effort.rounds();
+        // Few rows are overfitted before the last round would end.
+        let rounds = if self.is_folded() { &rounds[..rounds.len() - 1] } else { rounds };
+        rounds.iter().map(|&(k, updates)| (k.min(n), updates / fewer)).collect()
     }
 
     /// Passes over the data that make as many updates.
     fn epochs(&self, updates: u64) -> u64 {
-        let per_epoch = self.train.n_rows().div_ceil(self.plan.batch.max(1)) as u64;
-        updates.div_ceil(per_epoch.max(1)).max(1)
+        updates.div_ceil(self.batches(self.train.n_rows())).max(1)
     }
 
     /// Tries all candidates: the best trial of all, and all of them in the order they were made. Trials
@@ -174,27 +183,29 @@ impl Autopilot<'_> {
         note: &mut Note<'_>,
         listener: &mut dyn Listener,
     ) -> Result<(Trial, Vec<Trial>), Error> {
+        let folds = self.folds()?;
         let mut running = self.candidates();
         let usual = running.iter().map(cost).sum::<u64>() / running.len().max(1) as u64;
         let total = usual * self.work().1;
         let (mut made, mut spent) = (Vec::new(), 0);
         let mut unannounced = true;
-        for (round, (n, updates)) in (1..).zip(self.sized_rounds()) {
+        let rounds = self.sized_rounds();
+        for (round, &(n, updates)) in (1..).zip(&rounds) {
             running.truncate(n);
             let mut scored = Vec::new();
             for candidate in &running {
                 let asked = Trial { round, epochs: self.epochs(updates), ..candidate.untried() };
                 let known = done.iter().find(|trial| trial.is_about(&asked)).cloned();
                 let one = if let Some(trial) = known {
-                    Made { trial, machine: None, is_sure: false }
+                    Made { trial, machine: None, is_sure: !folds.is_empty() }
                 } else {
                     let start = Instant::now();
-                    let one = self.score(asked, (spent, total), listener)?;
+                    let one = self.score(asked, &folds, (spent, total), listener)?;
                     note(&one.trial)?;
                     if std::mem::take(&mut unannounced) {
                         let part = (updates * cost(&one.trial)) as f64 / total.max(1) as f64;
                         let seconds = start.elapsed().as_secs_f64() / part;
-                        listener.note(&format!("all trials will take about {seconds:.0} s"));
+                        listener.announce(&format!("all trials will take about {seconds:.0} s"));
                     }
                     one
                 };
@@ -203,9 +214,10 @@ impl Autopilot<'_> {
                 made.push(one);
             }
             scored.sort_by(|a, b| value(b).total_cmp(&value(a)));
-            running = self.survivors(scored, &made);
+            let places = rounds.get(round).map_or(0, |next| next.0);
+            running = self.survivors(scored, &made, places);
         }
-        let best = self.settle(&mut made, (spent, total), listener)?;
+        let best = self.settle(&mut made, &folds, (spent, total), listener)?;
         let trials: Vec<Trial> = made.into_iter().map(|one| one.trial).collect();
         match trials.get(best).filter(|best| best.score.is_some()) {
             Some(best) => Ok((best.clone(), trials)),
@@ -222,6 +234,7 @@ impl Autopilot<'_> {
     fn settle(
         &self,
         made: &mut [Made],
+        folds: &[Fold],
         work: (u64, u64),
         listener: &mut dyn Listener,
     ) -> Result<usize, Error> {
@@ -237,7 +250,7 @@ impl Autopilot<'_> {
                 break;
             }
             if made[best].machine.is_none() {
-                made[best] = self.score(made[best].trial.untried(), work, listener)?;
+                made[best] = self.score(made[best].trial.untried(), folds, work, listener)?;
             }
             let one = &mut made[best];
             if let Some(machine) = one.machine.as_ref().filter(|_| !one.is_sure) {

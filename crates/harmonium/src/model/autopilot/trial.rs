@@ -2,6 +2,7 @@
 
 use super::Autopilot;
 use super::candidates::MOST_SUMMED;
+use super::folds::Fold;
 use crate::error::Error;
 use crate::evaluation::monitor::Monitor;
 use crate::evaluation::tracking::Watch;
@@ -14,6 +15,7 @@ use crate::training::{
     Best, Guard, Learner, Measurements, Metric, MetricName, Observer, On, Plan, Rule, Steering,
     Stop, View, drive,
 };
+use harmonium_data::Dataset;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -101,30 +103,18 @@ impl Autopilot<'_> {
     pub(super) fn score(
         &self,
         mut trial: Trial,
-        (spent, total): (u64, u64),
+        folds: &[Fold],
+        work: (u64, u64),
         listener: &mut dyn Listener,
     ) -> Result<Made, Error> {
-        let plan = trial.plan(&self.plan);
-        let monitor = Monitor::new(self.train, Some(self.valid), plan.seed);
-        let mut watching = Watching {
-            monitor: monitor.watching(Watch::Likelihood),
-            guard: Guard::new(plan.guarding()),
-            best: Best::default(),
-            found: None,
-            steering: None,
-        };
-        let mut heard = Heard { listener, spent, total, cancelled: false };
-        let mut learner =
-            Training::new((self.shape)(&trial.hidden)?, self.train, &plan).learner()?;
-        let stop = drive(learner.as_mut(), &mut [&mut watching], &mut heard)?;
-        if stop == Stop::Cancelled || heard.cancelled {
-            return Err(Error::Cancelled {
-                what: "the search for settings".into(),
-                done: spent,
-                total,
-            });
+        if !folds.is_empty() {
+            return self.score_folds(trial, folds, work, listener);
         }
-        let diverged = matches!(stop, Stop::Diverged(_));
+        let plan = trial.plan(&self.plan);
+        let mut watching = Watching::of(self.train, self.valid, &plan);
+        let training = Training::new((self.shape)(&trial.hidden)?, self.train, &plan);
+        let mut learner = training.learner()?;
+        let diverged = watching.watch(learner.as_mut(), work, listener)?;
         let (mut machine, mut is_sure) = (None, false);
         if let Some(mut found) = watching.found.take().filter(|_| !diverged) {
             let lower = watching.second_look(&mut found, learner.as_ref())?;
@@ -135,7 +125,27 @@ impl Autopilot<'_> {
         trial.failing = watching.guard.failing().is_some();
         Ok(Made { trial, machine, is_sure })
     }
+
+    /// The likelihoods of validation rows while others are learned from: at which epochs, how high, with which errors; nothing if
+    /// the training diverged.
+    pub(super) fn curve(
+        &self,
+        trial: &Trial,
+        (train, valid): (&Dataset, &Dataset),
+        plan: &Plan,
+        work: (u64, u64),
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Vec<Looked>>, Error> {
+        let mut watching = Watching::of(train, valid, plan);
+        let training = Training::new((self.shape)(&trial.hidden)?, train, plan);
+        let mut learner = training.learner()?;
+        let diverged = watching.watch(learner.as_mut(), work, listener)?;
+        Ok((!diverged).then_some(watching.curve))
+    }
 }
+
+/// An epoch, the likelihood of the validation rows after it, and its standard error.
+type Looked = (u64, f64, Option<f64>);
 
 /// What an update of a trial costs, beside one of another: products with the weights, for the data and for each
 /// sweep; or the states of the hidden units, where they are summed over.
@@ -179,6 +189,7 @@ struct Watching<'d> {
     guard: Guard,
     best: Best,
     found: Option<Found>,
+    curve: Vec<Looked>,
     steering: Option<Steering>,
 }
 
@@ -194,6 +205,7 @@ impl Observer for Watching<'_> {
         let score = scores.iter().find_map(|name| found.get(name));
         if let (Some(log_z), Some(score)) = (log_z, score) {
             let lower = found.lower_end(&score.name).unwrap_or(score.value);
+            self.curve.push((view.epoch(), score.value, score.std_error));
             if self.best.look(lower, view.epoch()) {
                 self.found = Some(Found {
                     score: score.value,
@@ -214,7 +226,34 @@ impl Observer for Watching<'_> {
     }
 }
 
-impl Watching<'_> {
+impl<'d> Watching<'d> {
+    fn of(train: &'d Dataset, valid: &'d Dataset, plan: &Plan) -> Self {
+        Self {
+            monitor: Monitor::new(train, Some(valid), plan.seed).watching(Watch::Likelihood),
+            guard: Guard::new(plan.guarding()),
+            best: Best::default(),
+            found: None,
+            curve: Vec::new(),
+            steering: None,
+        }
+    }
+
+    /// Lets a trial learn to its end: whether it diverged.
+    fn watch(
+        &mut self,
+        learner: &mut (dyn Learner + '_),
+        (spent, total): (u64, u64),
+        listener: &mut dyn Listener,
+    ) -> Result<bool, Error> {
+        let mut heard = Heard { listener, spent, total, cancelled: false };
+        let stop = drive(learner, &mut [self], &mut heard)?;
+        if stop == Stop::Cancelled || heard.cancelled {
+            let what = "the search for settings".into();
+            return Err(Error::Cancelled { what, done: spent, total });
+        }
+        Ok(matches!(stop, Stop::Diverged(_)))
+    }
+
     /// The lower end of a trial that was tracked, by a second look at its best model and at its last; `found` is then the
     /// better of the two.
     fn second_look(&self, found: &mut Found, learner: &dyn Learner) -> Result<f64, Error> {

@@ -6,6 +6,7 @@
 //! the probabilities are from it.
 
 mod place;
+mod told;
 
 pub(super) use place::{ASKED_TERMS, MOST_ENTRIES, Place, UNASKED_TERMS};
 
