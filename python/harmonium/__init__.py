@@ -5,7 +5,7 @@
 >>> rbm
 RBM(16, epochs=20)
 
-:class:`RBM`, :class:`BM`, :class:`DBM`, :class:`DBN` and :class:`Network` are trained with ``fit``; :func:`load` reads the
+:class:`RBM`, :class:`BM`, :class:`DBM`, :class:`DBN`, :class:`MultimodalDBM` and :class:`Network` are trained with ``fit``; :func:`load` reads the
 models of the command line. ``harmonium.sklearn`` has estimators for scikit-learn.
 """
 
@@ -17,6 +17,7 @@ from ._families import BM, DBM, DBN, RBM
 from ._inference import Inference, MostProbable
 from ._inputs import Rows, Seed
 from ._models import Given, Model, load
+from ._multimodal import MultimodalDBM
 from ._network import Network, NetworkSettings
 from ._results import Classes, Completion, Drawn, LogLikelihood, LogPartition
 from ._settings import Schedule, Settings
@@ -39,6 +40,7 @@ __all__ = [
     "MixingWarning",
     "Model",
     "MostProbable",
+    "MultimodalDBM",
     "Network",
     "NetworkSettings",
     "Rows",

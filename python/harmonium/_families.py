@@ -469,6 +469,10 @@ def class_of(about: dict[str, Any]) -> type[Model]:
         from ._network import Network
 
         return Network
+    if about["modalities"]:
+        from ._multimodal import MultimodalDBM
+
+        return MultimodalDBM
     role = {layer["name"]: layer["role"] for layer in about["layers"] if layer["name"] != "labels"}
     n_visible = sum(r == "visible" for r in role.values())
     # The columns of a table stand in a layer for each kind.

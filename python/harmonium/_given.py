@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Given"]
 
 SampleMethod = Literal["auto", "exact", "gibbs", "tempered"]
-FillMethod = Literal["auto", "exact", "gibbs"]
+FillMethod = Literal["auto", "exact", "gibbs", "mean-field"]
 
 
 class Given:

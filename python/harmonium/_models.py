@@ -337,7 +337,14 @@ class Model(Inferring):
         decoded = _core.decoded(self._fitted(), values)
         return Drawn._of(values if decoded is None else make(decoded, self._backend), told)
 
-    def given(self, X: Rows, *, mask: ArrayLike | None = None, y: ArrayLike | None = None) -> Given:
+    def given(
+        self,
+        X: Rows,
+        *,
+        mask: ArrayLike | None = None,
+        hide: str | None = None,
+        y: ArrayLike | None = None,
+    ) -> Given:
         """Holds what is observed, while the rest is sampled or completed.
 
         Parameters
@@ -346,6 +353,9 @@ class Model(Inferring):
             The rows; NaN is missing.
         mask : array of bool, optional
             Which cells are observed (true); one row holds for all.
+        hide : str, optional
+            The part of every picture that is not observed: ``"lower-half"``, ``"upper-half"``, ``"left-half"``,
+            ``"right-half"`` or ``"rectangle:TOP,LEFT,HEIGHT,WIDTH"``.
         y : array of shape (n_rows,), optional
             The class of each row, for a model that learned labels.
 
@@ -363,13 +373,66 @@ class Model(Inferring):
         >>> half.shape
         (5, 4)
         """
-        return Given(self, self._rows(X, y, mask=mask), X, mask_of(mask))
+        seen = self._seen(X, hide) if hide is not None else mask
+        return Given(self, self._rows(X, y, mask=seen), X, mask_of(seen))
+
+    def _seen(self, X: Rows, hide: str) -> NDArray[np.bool_]:
+        """What is left to be seen of pictures of which a part is hidden."""
+        data = self._rows(X)
+        image = data.image or self._fitted().image(data.shape[1])
+        if image is None:
+            raise InvalidError(
+                f"rows of {data.shape[1]} values are not known to be pictures", "say their shape with `image`"
+            )
+        return _core.observed_part(hide, *image)
+
+    def conditional_log_likelihood(
+        self,
+        X: Rows,
+        *,
+        mask: ArrayLike | None = None,
+        hide: str | None = None,
+        random_state: Seed = 0,
+    ) -> LogLikelihood:
+        """How probable the cells of rows that are not observed are, given those that are.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            The rows, with the values that are asked about; NaN is summed out.
+        mask : array of bool, optional
+            Which cells are observed (true); one row holds for all.
+        hide : str, optional
+            The part of every picture that is asked about; see :meth:`given`.
+        random_state : int, Generator or RandomState
+            The seed.
+
+        Returns
+        -------
+        LogLikelihood
+            The mean over the rows with its interval, beside what each cell reaches on its own; ``details`` has both for each
+            cell.
+        """
+        seen = self._seen(X, hide) if hide is not None else mask
+        if seen is None:
+            raise InvalidError("nothing is asked about", "say with `mask` or `hide` which cells are not observed")
+        return self._conditional(self._rows(X), self._rows(X, mask=seen), random_state)
+
+    def _conditional(self, data: _core.Data, known: _core.Data, random_state: Seed) -> LogLikelihood:
+        with self._face() as face:
+            found = LogLikelihood._of(
+                *_core.score_given(self._fitted(), data, known, seed_of(random_state), face)
+            )
+        if found.bracket == "unsettled":
+            warn("the interval of the conditional log-likelihood has not settled")
+        return found
 
     def complete(
         self,
         X: Rows,
         *,
         mask: ArrayLike | None = None,
+        hide: str | None = None,
         y: ArrayLike | None = None,
         method: FillMethod = "auto",
         sweeps: int | None = None,
@@ -383,10 +446,13 @@ class Model(Inferring):
             The rows; NaN is missing.
         mask : array of bool, optional
             Which cells are observed (true); one row holds for all.
+        hide : str, optional
+            The part of every picture that is imagined anew; see :meth:`given`.
         y : array of shape (n_rows,), optional
             The class of each row, for a model that learned labels.
-        method : {"auto", "exact", "gibbs"}
-            How the means are found; by default exactly where that is affordable.
+        method : {"auto", "exact", "gibbs", "mean-field"}
+            How the means are found; by default exactly where that is affordable. ``mean-field`` is fast, and its error
+            is not known.
         sweeps : int, optional
             Sweeps of Gibbs sampling to average over; by default as many as an error of 0.01 takes.
         random_state : int, Generator or RandomState
@@ -398,7 +464,7 @@ class Model(Inferring):
             Observed values as they were, missing ones at their means; of a frame the same frame, with the most
             probable words.
         """
-        return self.given(X, mask=mask, y=y).fill(method=method, sweeps=sweeps, random_state=random_state).values
+        return self.given(X, mask=mask, hide=hide, y=y).fill(method=method, sweeps=sweeps, random_state=random_state).values
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
         """The mean log-likelihood of rows, in nats.

@@ -9,6 +9,7 @@ mod errors;
 mod finetune;
 mod frames;
 mod learn;
+mod modalities;
 mod model;
 mod train;
 mod work;
@@ -26,6 +27,10 @@ mod _core {
     use super::frames::{columns, decoded};
     #[pymodule_export]
     use super::learn::learn_on;
+    #[pymodule_export]
+    use super::modalities::{
+        join, modalities, observed_part, retrieve, score_given, without_modality,
+    };
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

@@ -293,6 +293,7 @@ impl Model {
             "seed": about.seed, "epoch": about.epoch, "step": about.step,
             "config": about.config, "classes": about.data.classes, "rows": about.data.rows,
             "image": about.data.image, "reading": about.data.reading,
+            "modalities": self.0.modalities().iter().map(|m| &m.name).collect::<Vec<_>>(),
             "names": self.names(), "is_table": self.0.codebook().is_some(), "is_deep_input": deep,
             "library_version": about.library_version,
         })

@@ -320,8 +320,8 @@ pub(crate) struct CompleteArgs {
     /// With --hide: leave the log-likelihood of what was hidden out
     #[arg(long, requires = "hide")]
     pub(crate) no_score: bool,
-    /// auto is exact where that is affordable, else gibbs, which averages chains
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs"])]
+    /// auto is exact where that is affordable, else gibbs, which averages chains; mean-field is fast, and its error is not known
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exact", "gibbs", "mean-field"])]
     pub(crate) method: String,
     /// Sweeps of Gibbs sampling to average over, after as many to settle [default: as many as a
     /// standard error of 0.01 takes, from 128 to 8192]

@@ -32,7 +32,7 @@ struct Flag<'a> {
     apart: bool,
 }
 
-fn flag<'a>(args: &'a [String], at: usize) -> Option<Flag<'a>> {
+fn flag(args: &[String], at: usize) -> Option<Flag<'_>> {
     let arg = args[at].as_str();
     if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| name.starts_with("--")) {
         return Some(Flag { name, value, apart: false });
@@ -60,15 +60,12 @@ pub(super) fn rewritten(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut at = 0;
     while at < texts.len() {
         let found = flag(&texts, at).and_then(|f| Some((named(&f, &names)?, f.apart)));
-        match found {
-            Some((own, apart)) => {
-                line.extend(own.map(OsString::from));
-                at += if apart { 2 } else { 1 };
-            }
-            None => {
-                line.push(args[at].clone());
-                at += 1;
-            }
+        if let Some((own, apart)) = found {
+            line.extend(own.map(OsString::from));
+            at += if apart { 2 } else { 1 };
+        } else {
+            line.push(args[at].clone());
+            at += 1;
         }
     }
     line

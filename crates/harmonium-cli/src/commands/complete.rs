@@ -8,33 +8,19 @@ use crate::render::progress::Terminal;
 use crate::{load, render};
 use harmonium::Model;
 use harmonium::evaluation::log_partition::Bracket;
-use harmonium::model::{Completed, Completing, Filling, Found, Observed};
+use harmonium::model::{Completed, Completing, Conditional, Filling, Found, Observed};
 use harmonium::progress::Listener;
 use harmonium::random::Stream;
 use ndarray::{Array2, Axis};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
-    Kind::of(&args.output.out)?;
-    output::check_free(&args.output.out, args.output.force)?;
-    if let Some(errors) = &args.errors {
-        Kind::of(errors)?;
-        if *errors == args.output.out {
-            return Err(Failure::new(
-                format!("`{errors}` would hold the values and their errors"),
-                "give `--errors` a file of its own",
-            ));
-        }
-        output::check_free(errors, args.output.force)?;
-    }
-    if args.alternatives == Some(0) {
-        return Err(Failure::new(
-            "`--alternatives 0` asks for nothing",
-            "leave it out for the means, or ask for at least one sample",
-        ));
-    }
+    check(args)?;
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
+    if let Some(name) = &args.of {
+        model.modality(name)?;
+    }
     let asked = load::Asked {
         data: args.data.as_deref(),
         given: &args.given,
@@ -60,23 +46,7 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
     if completed.n_missing == 0 {
         terminal.note("nothing is missing: the data is written as it is");
     }
-    let picture = args.hide.is_some() && Kind::of(&args.output.out)? == Kind::Png;
-    if picture {
-        inpainted(args, &model, (&whole, &rows), &completed, &mut terminal)?;
-    } else if let Some(name) = &args.of {
-        let drawn = args.alternatives.map(|n| alternatives(&completed, n));
-        let values = drawn.as_ref().unwrap_or(&completed.values);
-        output::write_modality(&args.output, &model, (name, args.top), values)?;
-    } else if let Some(n) = args.alternatives {
-        let drawn = alternatives(&completed, n);
-        output::write_filled(&args.output, &model, &rows, &drawn)?;
-    } else {
-        output::write_filled(&args.output, &model, &rows, &completed.values)?;
-    }
-    // Of a table in which nothing is missing there is nothing to list.
-    if let Some(errors) = args.errors.as_ref().filter(|_| completed.n_missing > 0) {
-        output::write_errors(errors, args.output.force, &model, &rows, &completed)?;
-    }
+    write(args, &model, (&whole, &rows), &completed, &mut terminal)?;
     if let Some(text) = completed.warning() {
         let sweeps = 4 * completed.sweeps;
         render::warn(&format!("{text}; `--sweeps {sweeps}` or `--method exact` may help"));
@@ -91,49 +61,117 @@ pub(crate) fn run(args: &CompleteArgs, common: &Common) -> Result<(), Failure> {
         }
         _ => None,
     };
-    let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
-    let error = completed.largest_error();
-    let classes = &completed.classes;
+    drop(terminal);
     if common.json {
-        let mut value = completed.to_json();
-        value["out"] = json!(out);
-        if let (Some(name), Some(top)) = (&args.of, args.top) {
-            let own = model.only(completed.values.view(), name)?;
-            let modality = model.modality(name)?;
-            let rows: Vec<_> = own.rows().into_iter().map(|row| modality.top(row, top)).collect();
-            value["top"] = json!(rows);
-        }
-        if let Some(score) = &score {
-            value["conditional"] = score.to_json();
-        }
-        return render::json(&value);
+        return render::json(&as_json(args, &model, &completed, score.as_ref())?);
     }
-    if let Some(classes) = classes {
-        return render::result(&format!(
+    render::result(&as_text(args, &model, &completed, score.as_ref()))
+}
+
+/// What can be refused before the work is done.
+fn check(args: &CompleteArgs) -> Result<(), Failure> {
+    Kind::of(&args.output.out)?;
+    output::check_free(&args.output.out, args.output.force)?;
+    if let Some(errors) = &args.errors {
+        Kind::of(errors)?;
+        if *errors == args.output.out {
+            return Err(Failure::new(
+                format!("`{errors}` would hold the values and their errors"),
+                "give `--errors` a file of its own",
+            ));
+        }
+        output::check_free(errors, args.output.force)?;
+    }
+    if args.alternatives == Some(0) {
+        return Err(Failure::new(
+            "`--alternatives 0` asks for nothing",
+            "leave it out for the means, or ask for at least one sample",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether pictures of which a part was hidden are drawn side by side.
+fn is_mosaic(args: &CompleteArgs) -> bool {
+    args.hide.is_some() && matches!(Kind::of(&args.output.out), Ok(Kind::Png))
+}
+
+/// Writes what was asked for.
+fn write(
+    args: &CompleteArgs,
+    model: &Model,
+    (whole, rows): (&Observed, &Observed),
+    completed: &Completed,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let drawn = args.alternatives.map(|n| alternatives(completed, n));
+    let values = drawn.as_ref().unwrap_or(&completed.values);
+    if is_mosaic(args) {
+        inpainted(args, model, (whole, rows), completed, terminal)?;
+    } else if let Some(name) = &args.of {
+        output::write_modality(&args.output, model, (name, args.top), values)?;
+    } else {
+        output::write_filled(&args.output, model, rows, values)?;
+    }
+    // Of a table in which nothing is missing there is nothing to list.
+    if let Some(errors) = args.errors.as_ref().filter(|_| completed.n_missing > 0) {
+        output::write_errors(errors, args.output.force, model, rows, completed)?;
+    }
+    Ok(())
+}
+
+fn as_json(
+    args: &CompleteArgs,
+    model: &Model,
+    completed: &Completed,
+    score: Option<&Conditional>,
+) -> Result<Value, Failure> {
+    let mut value = completed.to_json();
+    value["out"] = json!(args.output.out);
+    if let (Some(name), Some(top)) = (&args.of, args.top) {
+        let own = model.only(completed.values.view(), name)?;
+        let modality = model.modality(name)?;
+        let rows: Vec<_> = own.rows().into_iter().map(|row| modality.top(row, top)).collect();
+        value["top"] = json!(rows);
+    }
+    if let Some(score) = score {
+        value["conditional"] = score.to_json();
+    }
+    Ok(value)
+}
+
+fn as_text(
+    args: &CompleteArgs,
+    model: &Model,
+    completed: &Completed,
+    score: Option<&Conditional>,
+) -> String {
+    let (n, missing, out) = (completed.values.nrows(), completed.n_missing, &args.output.out);
+    if let Some(classes) = &completed.classes {
+        return format!(
             "the classes of {n} rows in the last {} columns of `{out}`, as probabilities: {}",
             classes.len(),
             classes.join(", ")
-        ));
+        );
     }
+    let score =
+        score.map_or(String::new(), |score| format!("\n{}", render::conditional::text(score)));
+    if let (Some(n_each), Some((method, verdict))) = (args.alternatives, completed.drawn_by) {
+        let how = method.name();
+        let place = if is_mosaic(args) { "" } else { ", a row for each after the other" };
+        return format!(
+            "{missing} missing units of {n} rows drawn {n_each} times ({how}: {verdict}) in `{out}`{place}{score}"
+        );
+    }
+    let error = completed.largest_error();
     let how = match completed.method {
         Found::Exact => "exactly".to_owned(),
         _ if error.is_nan() => "with an error that is not known".to_owned(),
         _ => format!("with standard errors of at most {error:.2}"),
     };
-    let score =
-        score.map_or(String::new(), |score| format!("\n{}", render::conditional::text(&score)));
-    if let (Some(n_each), Some((method, verdict))) = (args.alternatives, completed.drawn_by) {
-        let how = method.name();
-        let place = if picture { "" } else { ", a row for each after the other" };
-        return render::result(&format!(
-            "{missing} missing units of {n} rows drawn {n_each} times ({how}: {verdict}) in `{out}`{place}{score}"
-        ));
-    }
     let what =
         if model.codebook().is_some() { "what is most probable" } else { "their probabilities" };
-    render::result(&format!(
-        "{missing} missing units of {n} rows filled with {what}, {how}, in `{out}`{score}"
-    ))
+    format!("{missing} missing units of {n} rows filled with {what}, {how}, in `{out}`{score}")
 }
 
 /// Pictures of a mosaic at most.
@@ -195,6 +233,7 @@ fn method(args: &CompleteArgs) -> Result<Filling, Failure> {
         }
         "exact" => Filling::Exact,
         "gibbs" => Filling::Gibbs,
+        "mean-field" => Filling::MeanField,
         _ => Filling::Auto,
     })
 }

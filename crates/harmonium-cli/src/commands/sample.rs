@@ -18,20 +18,19 @@ pub(crate) fn run(args: &SampleArgs, common: &Common) -> Result<(), Failure> {
     }
     let mut terminal = Terminal::new(common);
     let model = load::model(&args.model, &mut terminal)?;
-    let rows = match (args.given.is_empty(), args.known.known.is_empty()) {
-        (true, true) => None,
-        _ => {
-            let asked = load::Asked {
-                data: None,
-                given: &args.given,
-                reading: &args.reading,
-                labelling: Labelling::AsRead,
-                labels: None,
-                mask: args.mask.as_deref(),
-                known: &args.known,
-            };
-            Some(load::rows(&model, &asked, &mut terminal)?)
-        }
+    let rows = if args.given.is_empty() && args.known.known.is_empty() {
+        None
+    } else {
+        let asked = load::Asked {
+            data: None,
+            given: &args.given,
+            reading: &args.reading,
+            labelling: Labelling::AsRead,
+            labels: None,
+            mask: args.mask.as_deref(),
+            known: &args.known,
+        };
+        Some(load::rows(&model, &asked, &mut terminal)?)
     };
     let drawing = Drawing {
         // One sample for each row that is given.

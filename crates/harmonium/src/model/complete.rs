@@ -17,10 +17,10 @@ use crate::evaluation::verdict::{R_HAT_OF_SAMPLES, Verdict};
 use crate::exact::{self, Budget, Query};
 use crate::machine::{Clamp, LayerId, MOST_STEPS, Machine, State, check_memory};
 use crate::models::Body;
-use crate::progress::{Listener, Silent};
+use crate::progress::{Listener, Silent, tell};
 use crate::random::Stream;
 use crate::run::Model;
-use crate::sampling::Sampler;
+use crate::sampling::{MeanField, Sampler};
 use crate::schema::Feed;
 use harmonium_data::Dataset;
 use ndarray::{Array2, ArrayView2, Axis};
@@ -45,6 +45,8 @@ pub enum Filling {
     Exact,
     /// By Gibbs sampling.
     Gibbs,
+    /// By mean field: fast, and with an error that is not known.
+    MeanField,
 }
 
 /// How rows are completed.
@@ -257,6 +259,9 @@ impl Given<'_> {
         listener: &mut dyn Listener,
     ) -> Result<Completed, Error> {
         completing.check()?;
+        if completing.method == Filling::MeanField {
+            return self.by_mean_field(completing, listener);
+        }
         let (held, clamp) = self.held()?;
         let machine = self.model.top()?;
         // Rows that are equal have means in common, and samples of their own.
@@ -306,6 +311,37 @@ impl Given<'_> {
         self.with_free_draws(completed, completing, listener)
     }
 
+    /// The means of the factorised distribution that mean field finds.
+    fn by_mean_field(
+        &self,
+        completing: &Completing,
+        listener: &mut dyn Listener,
+    ) -> Result<Completed, Error> {
+        if completing.draws > 0 || completing.sweeps.is_some() {
+            let (value, range) = ("mean-field".into(), "without samples and sweeps");
+            return Err(Error::Setting { name: "method", value, range });
+        }
+        let (held, clamp) = self.held()?;
+        let machine = self.model.top()?;
+        let arithmetic = arithmetic(completing.arithmetic, Arithmetic::F32);
+        let sampler = Sampler::new(machine.clone(), arithmetic);
+        let mut rows = Rows::new(machine, &held, 0)?;
+        for piece in pieces(held.n_rows(), ROWS) {
+            let (start, end) = (piece.start, piece.end);
+            let some: Vec<usize> = piece.collect();
+            let (mut x, clamp) = (held.select_rows(&some), clamp.select_rows(&some));
+            sampler.infer(&clamp, &mut x, MeanField::default())?;
+            for row in 0..some.len() {
+                let errors = unknown_errors(machine, &clamp, row);
+                rows.put(start + row, visible_row(machine, &x, row), Some(errors));
+            }
+            tell(listener, "rows", end as u64, held.n_rows() as u64)?;
+        }
+        let n_missing = (0..held.n_rows()).map(|row| missing(machine, &clamp, row)).sum();
+        let completed = rows.completed(n_missing, None);
+        Ok(Completed { method: Found::MeanField, verdict: Verdict::Unknown, ..completed })
+    }
+
     /// Where the chains behind samples stick and the rows are few, samples of parallel tempering in their place.
     fn with_free_draws(
         &self,
@@ -338,7 +374,9 @@ fn split(
     let all = || firsts.to_vec();
     match (completing.method, completing.sweeps) {
         (Filling::Exact, _) => return Ok((all(), Vec::new())),
-        (Filling::Gibbs, _) | (Filling::Auto, Some(_)) => return Ok((Vec::new(), all())),
+        (Filling::Gibbs | Filling::MeanField, _) | (Filling::Auto, Some(_)) => {
+            return Ok((Vec::new(), all()));
+        }
         (Filling::Auto, None) => {}
     }
     let cost = |rows: &[usize]| {
@@ -361,6 +399,16 @@ fn split(
         part.push(row);
     }
     Ok(parts)
+}
+
+/// NaN for every entry that is not held.
+fn unknown_errors(machine: &Machine, clamp: &Clamp, row: usize) -> Vec<f64> {
+    let of = |l: LayerId| {
+        let layer = machine.layer(l);
+        let held = move |i: usize| clamp.holds(l, row, i / layer.units.group());
+        (0..layer.len()).map(move |i| if held(i) { 0.0 } else { f64::NAN })
+    };
+    machine.visible_layers().into_iter().flat_map(of).collect()
 }
 
 /// Visible units that a row misses.

@@ -19,7 +19,7 @@ pub trait EpochData: Send + Sync {
 type Maker<'d> = Box<dyn EpochData + 'd>;
 
 /// What a trainer presents.
-#[expect(clippy::large_enum_variant, reason = "a training has one")]
+#[expect(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Presented<'d> {
     /// The same samples in every epoch, perhaps drawn anew.
     Fixed(Cow<'d, Dataset>),

@@ -153,7 +153,7 @@ fn two_valleys() -> Machine {
     layers[1].bias[0] = -96.0;
     let weights = |c: usize, rows: usize| {
         // All other couplings are weak, so that no closed form is found.
-        let strong = |i: usize| c == 0 && i % 30 == 0;
+        let strong = |i: usize| c == 0 && i.is_multiple_of(30);
         let entry = |i: usize| if strong(i) { 8.0 } else { 0.05 * noise(85, 2000 * c + i) };
         Matrix::from_rows(rows, 30, (0..rows * 30).map(entry).collect()).unwrap()
     };

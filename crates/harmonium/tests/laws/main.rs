@@ -47,6 +47,7 @@ mod model_samples;
 mod model_scores;
 mod model_train;
 mod modes;
+mod multimodal;
 mod network;
 mod objectives;
 mod physics;
