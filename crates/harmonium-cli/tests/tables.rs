@@ -550,8 +550,13 @@ fn bits_that_add_up_to_one_are_noticed_and_learned_as_categories() {
     let row = |i: usize| {
         let k = i * i % 7 % 3;
         let bit = |on: bool| if on { "1" } else { "0" };
-        let cells =
-            [bit(k == 0), bit(k == 1), bit(k == 2), bit((k == 0) ^ (i % 5 == 0)), bit(i % 2 == 0)];
+        let cells = [
+            bit(k == 0),
+            bit(k == 1),
+            bit(k == 2),
+            bit((k == 0) ^ i.is_multiple_of(5)),
+            bit(i.is_multiple_of(2)),
+        ];
         format!("{}\n", cells.join(","))
     };
     fs::write(at.join("bits.csv"), (0..100).map(row).collect::<String>()).expect("written");

@@ -78,6 +78,9 @@ impl Anneals {
     }
 }
 
+/// A number for each row.
+type Numbers<'py> = Bound<'py, PyArray1<f64>>;
+
 /// How rows are scored.
 #[derive(Deserialize)]
 struct Scores {
@@ -364,7 +367,7 @@ impl Model {
         data: &Data,
         normal: &Data,
         face: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, String)> {
+    ) -> PyResult<(Numbers<'py>, Numbers<'py>, String)> {
         let (data, normal, scoring) = (&data.dataset, &normal.dataset, Scoring::default());
         let outcome =
             run(py, face, |teller| Ok(self.0.anomalies(data, normal, &scoring, teller)?))?;
