@@ -223,7 +223,13 @@ impl Asked {
 
     /// The same with the settings of a request.
     pub(crate) fn with(&self, request: &Request) -> Result<Self, Failure> {
-        Ok(Self { settings: read_as(&as_table(&request.given)?)?, ..self.clone() })
+        let given = request.given.iter().filter(|(_, value)| !value.is_null());
+        let given: Map<String, Json> = given.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mut table = as_table(&self.settings)?;
+        // A number that JSON cannot hold stays as it was given, and is refused by its name.
+        table.retain(|key, _| request.given.contains_key(key));
+        table.extend(as_table(&given)?);
+        Ok(Self { settings: read_as(&table)?, ..self.clone() })
     }
 }
 

@@ -203,12 +203,14 @@ fn missing_entries_are_filled_with_their_probabilities() {
     let score = harmonium(at, "score r holes.csv --json").json();
     let mean = score["log_likelihood"].as_f64().unwrap();
     assert!((mean - 0.5_f64.ln()).abs() < 0.05, "{mean}");
-    // A machine learns around them, too; a stack does not.
+    // A machine learns around them, too, its layers one by one or together; a directed stack does not.
     let line = "train rbm holes.csv --hidden 2 --visible binary --epochs 2 --out t";
     assert_eq!(harmonium(at, line).code, 0);
     let stack =
         "train dbm holes.csv --hidden 2,2 --pretrain-epochs 1 --visible binary --epochs 1 --out d";
-    harmonium(at, stack).refuses("row");
+    assert_eq!(harmonium(at, stack).code, 0);
+    let directed = "train dbn holes.csv --hidden 2,2 --visible binary --epochs 1 --out n";
+    harmonium(at, directed).refuses("row");
     harmonium(at, "complete r train.csv --mask holes.csv --out x.csv").refuses("mask");
 }
 

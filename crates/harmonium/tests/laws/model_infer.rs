@@ -341,7 +341,7 @@ fn what_is_too_large_says_what_it_would_take() {
     let small = Inferring { memory: Some(1e3), ..little(Approach::JunctionTree) };
     let grid = Model::from(ising_torus(8, 0.5).unwrap().into_machine());
     let error = grid.freely().infer(&small, &mut Silent).unwrap_err();
-    assert!(matches!(error, Error::Memory { .. }), "{error}");
+    assert!(matches!(error, Error::MemoryBudget { .. }), "{error}");
 }
 
 #[test]

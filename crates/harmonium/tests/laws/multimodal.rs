@@ -16,6 +16,7 @@ use harmonium::progress::Silent;
 use harmonium::random::Stream;
 use harmonium::sampling::{Clamp, Sampler};
 use harmonium::schema::Feed;
+use harmonium::training::Posterior;
 use harmonium::units::Units;
 use harmonium::{Dataset, Error, Method, Model, Plan, Sweeps};
 use harmonium_data::{Binarize, Modality, Source, Table};
@@ -231,10 +232,12 @@ fn pathways_learn_around_missing_modalities() {
                     .collect();
             let dbm = MultimodalDbm::over(layers, &hidden, 3).unwrap();
             let plan = Plan {
-                pretrain_epochs: 10,
-                learning_rate: 0.01,
-                pretrain_learning_rate: 0.01,
-                ..Plan::for_epochs(30)
+                pretrain_epochs: 30,
+                learning_rate: 0.02,
+                pretrain_learning_rate: 0.02,
+                batch: 10,
+                posterior: Posterior::Gibbs,
+                ..Plan::for_epochs(100)
             };
             let model = dbm.train(&data, &plan).unwrap();
             let names: Vec<&str> = model.modalities().iter().map(|m| m.name.as_str()).collect();
@@ -313,8 +316,16 @@ fn nearness_by_the_conditional_is_a_ratio_of_probabilities() {
 fn partners_are_found_more_often_than_by_chance() {
     let data = pictures_and_numbers(400, false);
     let layers = harmonium::model::fitting_layers(&data, None, None).unwrap();
-    let dbm = MultimodalDbm::over(layers, &[("picture".into(), vec![3])], 3).unwrap();
-    let plan = Plan { pretrain_epochs: 10, learning_rate: 0.01, ..Plan::for_epochs(30) };
+    let hidden = [("picture".into(), vec![3]), ("numbers".into(), vec![2])];
+    let dbm = MultimodalDbm::over(layers, &hidden, 3).unwrap();
+    let plan = Plan {
+        pretrain_epochs: 30,
+        learning_rate: 0.02,
+        pretrain_learning_rate: 0.02,
+        batch: 10,
+        posterior: Posterior::Gibbs,
+        ..Plan::for_epochs(100)
+    };
     let model = dbm.train(&data, &plan).unwrap();
     let test = data.select_rows(&(0..100).collect::<Vec<_>>()).unwrap();
     for by in [Nearness::Conditional, Nearness::Features] {

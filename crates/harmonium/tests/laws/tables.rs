@@ -221,15 +221,14 @@ fn exact_scores_sum_over_holes() {
 }
 
 #[test]
-fn stacks_refuse_holes_and_name_their_place() {
+fn stacks_learn_around_holes_and_pseudo_likelihood_names_their_place() {
     let mut bits = Array2::from_shape_fn((6, 4), |(r, c)| f32::from(u8::from((r + c) % 2 == 0)));
     bits[[3, 2]] = f32::NAN;
     let data = Dataset::from_array(bits.view()).unwrap();
     assert!(data.table().is_bits(), "a hole does not widen bits");
     let expected = "finite units of layer `visible` cannot hold NaN (row 3, column 2)";
     let plan = Plan { epochs: 1, pretrain_epochs: 1, ..Plan::default() };
-    let error = Dbm::binary(4, &[2, 2]).unwrap().train(&data, &plan).unwrap_err();
-    assert_eq!(error.to_string(), expected);
+    Dbm::binary(4, &[2, 2]).unwrap().train(&data, &plan).unwrap();
     let plan = Plan { rule: Rule::Pseudo, ..Plan::default() };
     let layer = Layer::new("visible", Role::Visible, Units::Binary, 4).unwrap();
     let pairs = Coupling::lateral(LayerId(0), Triangle::from_fn(4, |_, _| 0.1).unwrap());
