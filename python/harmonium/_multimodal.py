@@ -72,7 +72,7 @@ class MultimodalDBM(Trainable):
         visible: Mapping[str, str] | None = None,
         random_state: Seed = 0,
         verbose: bool | None = None,
-        **settings: Unpack[Settings],
+        **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self.hidden, self.joint, self.visible = hidden, joint, visible
@@ -171,7 +171,7 @@ class MultimodalDBM(Trainable):
         """Rows of samples or completions as a dict of the modalities."""
         return {name: values[:, start:end] for name, start, end, *_ in _core.modalities(self._fitted())}
 
-    def complete(self, X: Modalities, *, of: str | None = None, **how: Any) -> Any:  # type: ignore[override]
+    def complete(self, X: Modalities, *, of: str | None = None, **how: Any) -> Any:
         """Fills what is missing with its means given the rest.
 
         Parameters
