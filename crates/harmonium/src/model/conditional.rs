@@ -4,7 +4,7 @@
 //!   = \ln\sum_{\text{rest}} e^{-E(x)} - \ln\sum_{\text{rest},\,x_\text{asked}} e^{-E(x)}$$
 //!
 //! $\ln Z$ stands in both and cancels, so each row costs two sums over what is free in it
-//! ([`row_sums`](crate::evaluation::row_sums)): in closed form or by enumeration where that is affordable, by annealing
+//! ([`row_sums`]): in closed form or by enumeration where that is affordable, by annealing
 //! to the conditional distribution and back elsewhere. Each end of the interval takes the far end of either sum.
 
 use super::pieces;

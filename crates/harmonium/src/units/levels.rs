@@ -5,7 +5,7 @@
 //! [`ordinal`](super::ordinal). All sums are finite, so no parameter can make one diverge.
 //!
 //! Between whole numbers a statistic is continued by straight lines: what a mean has of it is then off by the spread
-//! around the mean, which [`statistics_of_mean`] knows and [`entropy`] makes up for.
+//! around the mean, which `statistics_of_mean` knows and `entropy` makes up for.
 
 use super::{Draw, OwnParameters, Units};
 
